@@ -1,5 +1,5 @@
-/* lines THREADS LIST: counts the newlines of the files named in LIST, one a line: what reading text cannot be faster than.
- * Prints the time in the form of limits.c. Pieces of a file are taken by whichever thread is free. */
+/* lines THREADS LIST: counts the newlines of the files named in LIST, one a line: what reading text cannot be faster
+ * than. Prints the time in the form of limits.c. Pieces of a file are taken by whichever thread is free. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Checks what a compiler does not: include order, layers, reach into another folder's _impl.h, banned calls, machine
-paths, file sizes, trailing blanks, functions that nobody calls, and that each header compiles alone. The rules are told in CONTRIBUTING.md.
+paths, file sizes, wide lines of C, trailing blanks, functions that nobody calls, and that each header compiles alone.
+The rules are told in CONTRIBUTING.md.
 
     tools/tidy.py [--fix] [--root DIR]
 
@@ -27,6 +28,8 @@ RANK["weir"] = -1  # the public header
 ACROSS = {("ops", "format/format.h"), ("ops", "format/cuts.h")}
 
 LINES_MAX = 1000
+COLUMNS_MAX = 120  # of C, tabs being eight; a message stays whole, and so does a drawing
+STAYS_WHOLE = re.compile(r'"|[─│┌┐└┘├┤┬┴┼▶]')
 SOURCE_ENDS = (".c", ".h", ".py")
 
 ALLOCATES = ["malloc", "calloc", "realloc", "reallocarray", "free", "strdup", "strndup", "aligned_alloc",
@@ -106,6 +109,9 @@ class Tidy:
 
     def check_c(self, path, text):
         code = blank_comments_and_strings(text)
+        for number, line in enumerate(text.split("\n"), 1):
+            if len(line.expandtabs(8)) > COLUMNS_MAX and not STAYS_WHOLE.search(line):
+                self.found(path, number, f"a line of more than {COLUMNS_MAX} columns")
         self.check_includes(path, text, code)
         self.check_calls(path, text, code)
         self.named.update(NAMED.findall(code))

@@ -1,6 +1,6 @@
-/* weir_micro_csv FILE…: how fast one core reads CSV from the page cache, in GB of text a second: the newlines counted, the
- * text indexed and cut into rows, all columns decoded, and each column alone. Time of the processor, not of the clock, so
- * that other work beside it matters less. WEIR_CPU=v2|v3|v4 chooses the kernels. */
+/* weir_micro_csv FILE…: how fast one core reads CSV from the page cache, in GB of text a second: the newlines counted,
+ * the text indexed and cut into rows, all columns decoded, and each column alone. Time of the processor, not of the
+ * clock, so that other work beside it matters less. WEIR_CPU=v2|v3|v4 chooses the kernels. */
 #include "format/format.h"
 #include "format/text_input.h"
 

@@ -1,5 +1,5 @@
-/* weir_micro_exec: events that the executor decides in a second, on one core. The driver performs nothing: it answers each
- * action with the event that a backend would report, at once, so that almost all time is the executor's own. */
+/* weir_micro_exec: events that the executor decides in a second, on one core. The driver performs nothing: it answers
+ * each action with the event that a backend would report, at once, so that almost all time is the executor's own. */
 #include "base/clock.h"
 #include "exec/exec.h"
 

@@ -1,5 +1,5 @@
-/* weir_micro_json FILE [COLUMN …]: how fast JSON text is scanned, indexed, walked and decoded, on one core. GB/s of text, by
- * the thread's CPU time.
+/* weir_micro_json FILE [COLUMN …]: how fast JSON text is scanned, indexed, walked and decoded, on one core. GB/s of
+ * text, by the thread's CPU time.
  *
  *     newlines   counting line ends: nothing that reads every byte is faster
  *     index      entries of every window
@@ -76,7 +76,8 @@ static double read_all(struct weir_format_file *opened, const struct weir_scan *
 
 	rows = 0;
 	check(weir_json_format.reader_new(account, io, &reader, &err));
-	check(weir_json_format.reader_open(reader, opened, scan, &(struct weir_range){.end = weir_file_size(opened->file)}, &err));
+	check(weir_json_format.reader_open(reader, opened, scan,
+					   &(struct weir_range){.end = weir_file_size(opened->file)}, &err));
 	do {
 		check(weir_json_format.reader_next(reader, &vector, &err));
 		if (decode && vector.row_count)

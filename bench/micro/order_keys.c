@@ -1,6 +1,6 @@
-/* weir_micro_order: what putting keys in order costs, in ns a key, for as many as a run has (2^18) and as a merge has at once (2^13). The
- * network in src/ops/exchange/kernels_order.c is there because of what this prints with WEIR_CPU=v3 and v4. Least of many rounds; run it on an idle
- * machine. */
+/* weir_micro_order: what putting keys in order costs, in ns a key, for as many as a run has (2^18) and as a merge has
+ * at once (2^13). The network in src/ops/exchange/kernels_order.c is there because of what this prints with WEIR_CPU=v3
+ * and v4. Least of many rounds; run it on an idle machine. */
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "ops/exchange/order.h"
@@ -9,7 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { ROUNDS = 20, KEYS = 1 << 18 }; /* all of which are different: the processor learns what it sees again and again */
+/* all of which are different: the processor learns what it sees again and again */
+enum { ROUNDS = 20, KEYS = 1 << 18 };
 
 static uint64_t seed = 88172645463325252u;
 

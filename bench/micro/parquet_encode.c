@@ -1,7 +1,7 @@
-/* weir_micro_parquet_encode FILE…: what writing the columns of Parquet files costs, one after the other: rows are read and
- * decoded by weir, and only the writer's own calls are timed, into a sink that forgets. GB/s of decoded bytes, ns a row,
- * bytes a row in the file. EVERY=k keeps one row in k; CODEC=snappy|zstd|none…; WEIR_CPU=v2|v3|v4 chooses the kernels;
- * COLUMN=name writes that one only. */
+/* weir_micro_parquet_encode FILE…: what writing the columns of Parquet files costs, one after the other: rows are read
+ * and decoded by weir, and only the writer's own calls are timed, into a sink that forgets. GB/s of decoded bytes, ns a
+ * row, bytes a row in the file. EVERY=k keeps one row in k; CODEC=snappy|zstd|none…; WEIR_CPU=v2|v3|v4 chooses the
+ * kernels; COLUMN=name writes that one only. */
 #include "base/clock.h"
 #include "format/format.h"
 

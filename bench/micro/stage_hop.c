@@ -1,6 +1,6 @@
-/* What a batch costs through a whole run with a call in it: rows are made, gathered into a chunk, given to a worker that copies
- * them, and taken by a consumer that looks at one value. Small batches show the cost of a batch, large ones that of a byte;
- * beside it the plain copy of as many bytes.
+/* What a batch costs through a whole run with a call in it: rows are made, gathered into a chunk, given to a worker
+ * that copies them, and taken by a consumer that looks at one value. Small batches show the cost of a batch, large ones
+ * that of a byte; beside it the plain copy of as many bytes.
  *
  *     weir_micro_stage_hop PATH_OF_TEST_WORKER [batches [rows]]
  */

@@ -1,6 +1,6 @@
-/* weir_micro_vector: the vector kernels at each CPU level, in ns a row of a vector of 4,096 rows, and filters end to end.
- * The intrinsics in src/vector/kernels_vector.c are there because of the ratios v3 : v4 and plain : v4 that this prints.
- * Best of many rounds; run it on an idle machine. */
+/* weir_micro_vector: the vector kernels at each CPU level, in ns a row of a vector of 4,096 rows, and filters end to
+ * end. The intrinsics in src/vector/kernels_vector.c are there because of the ratios v3 : v4 and plain : v4 that this
+ * prints. Best of many rounds; run it on an idle machine. */
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "expr/expr.h"

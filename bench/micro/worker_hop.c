@@ -1,6 +1,6 @@
-/* What one batch costs on its way to a worker process and back, with two in flight: a room is reserved, the message sent,
- * the chunk opened and copied over there, the answer checked and adopted, the output dropped. Beside it the plain copy of
- * as many bytes between warm pages, which no transport can be faster than.
+/* What one batch costs on its way to a worker process and back, with two in flight: a room is reserved, the message
+ * sent, the chunk opened and copied over there, the answer checked and adopted, the output dropped. Beside it the plain
+ * copy of as many bytes between warm pages, which no transport can be faster than.
  *
  *     weir_micro_worker_hop PATH_OF_TEST_WORKER [batches]
  */

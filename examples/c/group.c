@@ -2,8 +2,8 @@
  *
  *     group CUSTOMERS ORDERS
  *
- * Both are files with a column `customer`; customers have a `name`, orders a `price`. The steps need all rows before they give
- * the first, and use the disk where these are more than the session's memory. */
+ * Both are files with a column `customer`; customers have a `name`, orders a `price`. The steps need all rows before
+ * they give the first, and use the disk where these are more than the session's memory. */
 #include <weir/weir.h>
 
 #include <stdio.h>
@@ -39,7 +39,8 @@ int main(int argc, char **argv)
 
 	code = weir_flow_rows(orders, &rows, &error);
 	while (weir_rows_next(rows))
-		printf("%s: %s orders, %s\n", weir_rows_text(rows, 0), weir_rows_text(rows, 1), weir_rows_text(rows, 2));
+		printf("%s: %s orders, %s\n", weir_rows_text(rows, 0), weir_rows_text(rows, 1),
+		       weir_rows_text(rows, 2));
 	if (!code && weir_rows_error(rows)) {
 		fprintf(stderr, "group: %s\n", weir_error_text(weir_rows_error(rows)));
 		code = 1;

@@ -2,8 +2,9 @@
  *
  *     source IN.bin OUT.parquet
  *
- * IN.bin has records of 16 bytes: a time (int64, seconds since 1970) and a temperature (double; NaN means none). The file is
- * cut into splits of SPLIT_RECORDS records; weir opens them in parallel, several times if it must, and puts the rows in order.
+ * IN.bin has records of 16 bytes: a time (int64, seconds since 1970) and a temperature (double; NaN means none). The
+ * file is cut into splits of SPLIT_RECORDS records; weir opens them in parallel, several times if it must, and puts the
+ * rows in order.
  */
 #include <weir/weir.h>
 
@@ -49,7 +50,8 @@ static int open_split(void *data, struct weir_context *context, int64_t split, v
 		return weir_context_fail(context, "no memory");
 	reader->left = SPLIT_RECORDS;
 	reader->file = fopen(path, "rb");
-	if (!reader->file || fseek(reader->file, (long)(split * SPLIT_RECORDS * (int64_t)sizeof(struct record)), SEEK_SET) ||
+	if (!reader->file ||
+	    fseek(reader->file, (long)(split * SPLIT_RECORDS * (int64_t)sizeof(struct record)), SEEK_SET) ||
 	    weir_appender_new(columns, &reader->output, NULL)) {
 		weir_context_fail(context, "%s: %s", path, strerror(errno));
 		close_split(reader);

@@ -19,7 +19,8 @@ static void show_progress(void *data, const struct weir_stats *stats)
 {
 	(void)data;
 	if (stats->bytes_total > 0 && !stats->finished)
-		fprintf(stderr, "\r%3.0f%%  %lld MiB in use", 100.0 * (double)stats->bytes_done / (double)stats->bytes_total,
+		fprintf(stderr, "\r%3.0f%%  %lld MiB in use",
+			100.0 * (double)stats->bytes_done / (double)stats->bytes_total,
 			(long long)stats->memory_used >> 20);
 }
 

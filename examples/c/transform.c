@@ -83,7 +83,8 @@ static int apply(void *data, struct weir_context *context, const struct ArrowSch
 		else if (fabs(value(lat, row)) > 90)
 			return weir_context_fail(context, "there is no latitude %g", value(lat, row));
 		else
-			weir_append_double(state->output, 0, distance_km(state->from, value(lat, row), value(lon, row)));
+			weir_append_double(state->output, 0,
+					   distance_km(state->from, value(lat, row), value(lon, row)));
 	}
 	if (weir_appender_finish(state->output, NULL, output, &error)) {
 		weir_context_fail(context, "%s", weir_error_text(error));

@@ -19,7 +19,8 @@ extern "C" {
 /* What functions return: WEIR_OK (0), or why not. Grows at the end; a number never changes its meaning. */
 enum weir_code {
 	WEIR_OK = 0,
-	WEIR_E_INVALID = 1,        /* an argument that makes no sense: NULL, an unknown verb or option, a wrong order of calls */
+	/* an argument that makes no sense: NULL, an unknown verb or option, a wrong order of calls */
+	WEIR_E_INVALID = 1,
 	WEIR_E_SYNTAX = 2,         /* an expression or a chain that cannot be read */
 	WEIR_E_NAME = 3,           /* no such column or function */
 	WEIR_E_TYPE = 4,           /* types that do not fit together */
@@ -40,10 +41,12 @@ enum weir_code {
 	WEIR_E_WORKER = 19,        /* a worker process died */
 	WEIR_E_SPILL_CORRUPT = 20, /* spilled data came back changed */
 	WEIR_E_INTERNAL = 21,      /* a mistake in weir */
-	WEIR_E_MISFIT = 22,        /* a value does not fit the type that was inferred; the message names the option that helps */
-	WEIR_E_AGAIN = 23,         /* never leaves the engine */
-	WEIR_E_FUNCTION = 24,      /* a function of the program failed; the message is its own */
-	WEIR_E_USER = 25           /* user code in a worker process raised; what it raised is handed over beside the message */
+	/* a value does not fit the type that was inferred; the message names the option that helps */
+	WEIR_E_MISFIT = 22,
+	WEIR_E_AGAIN = 23,    /* never leaves the engine */
+	WEIR_E_FUNCTION = 24, /* a function of the program failed; the message is its own */
+	/* user code in a worker process raised; what it raised is handed over beside the message */
+	WEIR_E_USER = 25
 };
 
 enum weir_log_level { WEIR_LOG_ERROR, WEIR_LOG_WARN, WEIR_LOG_INFO, WEIR_LOG_DEBUG, WEIR_LOG_TRACE };

@@ -17,18 +17,19 @@
  * (weir_flow_stream), or started in the background (weir_flow_start).
  *
  * Rules for all functions:
- *   - Functions that can fail return 0 (WEIR_OK) or an enum weir_code. `error`, always the last parameter, may be NULL; on
- *     failure it is set to an error that the caller frees with weir_error_free, on success it is left alone.
+ *   - Functions that can fail return 0 (WEIR_OK) or an enum weir_code. `error`, always the last parameter, may be NULL;
+ *     on failure it is set to an error that the caller frees with weir_error_free, on success it is left alone.
  *   - Handles are freed with the function named after them, in any order: what still needs a session keeps it.
  *     All of those functions take NULL.
- *   - Text given to a function is copied, text that a function returns as const char * belongs to the handle it came from.
- *     All text is UTF-8.
- *   - Structs that a program fills or gives room for begin with struct_size = sizeof(struct …), set by the program; what
- *     a newer library has beyond it is left at its default. All-zero is the default of everything else.
+ *   - Text given to a function is copied, text that a function returns as const char * belongs to the handle it came
+ *     from. All text is UTF-8.
+ *   - Structs that a program fills or gives room for begin with struct_size = sizeof(struct …), set by the program;
+ *     what a newer library has beyond it is left at its default. All-zero is the default of everything else.
  *
- * Threads: there are no globals. Sessions may be used by any number of threads at the same time. Every other handle is used
- * by one thread at a time, but for the functions of weir_task that say otherwise. Different handles never disturb each
- * other. Functions are safe to call with signals arriving; only weir_task_cancel may be called from a signal handler.
+ * Threads: there are no globals. Sessions may be used by any number of threads at the same time. Every other handle is
+ * used by one thread at a time, but for the functions of weir_task that say otherwise. Different handles never disturb
+ * each other. Functions are safe to call with signals arriving; only weir_task_cancel may be called from a signal
+ * handler.
  */
 #ifndef WEIR_WEIR_H
 #define WEIR_WEIR_H
@@ -56,22 +57,24 @@ WEIR_API const char *weir_version(void);
 
 /* ---- errors ---------------------------------------------------------------------------------------------------------
  *
- * An error is immutable and belongs to whoever received it. Accessors may be called from any thread; each takes NULL and
- * then answers as for "no error". Texts are NULL, and numbers −1, where nothing is known. */
+ * An error is immutable and belongs to whoever received it. Accessors may be called from any thread; each takes NULL
+ * and then answers as for "no error". Texts are NULL, and numbers −1, where nothing is known. */
 
 /* One line for people, with everything below in it: "a.parquet: operator filter, row 17: message". Never NULL. */
 WEIR_API const char *weir_error_text(const struct weir_error *error);
 WEIR_API enum weir_code weir_error_code(const struct weir_error *error);
-WEIR_API const char *weir_error_message(const struct weir_error *error);  /* what went wrong, without where */
-WEIR_API const char *weir_error_operator(const struct weir_error *error); /* "filter"; a transform's or source's own name */
-WEIR_API const char *weir_error_file(const struct weir_error *error);     /* path, "expression", … */
+WEIR_API const char *weir_error_message(const struct weir_error *error); /* what went wrong, without where */
+/* "filter"; a transform's or source's own name */
+WEIR_API const char *weir_error_operator(const struct weir_error *error);
+WEIR_API const char *weir_error_file(const struct weir_error *error); /* path, "expression", … */
 WEIR_API const char *weir_error_column(const struct weir_error *error);
 WEIR_API const char *weir_error_value(const struct weir_error *error);
-WEIR_API int64_t weir_error_row(const struct weir_error *error);       /* in the file, from 0 */
-WEIR_API int64_t weir_error_row_count(const struct weir_error *error); /* 1, or how many rows from there on it is about */
-WEIR_API int64_t weir_error_line(const struct weir_error *error);      /* of a text file, from 1 */
-WEIR_API int64_t weir_error_offset(const struct weir_error *error);    /* byte in the file */
-WEIR_API int weir_error_errno(const struct weir_error *error);         /* 0: the system did not refuse anything */
+WEIR_API int64_t weir_error_row(const struct weir_error *error); /* in the file, from 0 */
+/* 1, or how many rows from there on it is about */
+WEIR_API int64_t weir_error_row_count(const struct weir_error *error);
+WEIR_API int64_t weir_error_line(const struct weir_error *error);   /* of a text file, from 1 */
+WEIR_API int64_t weir_error_offset(const struct weir_error *error); /* byte in the file */
+WEIR_API int weir_error_errno(const struct weir_error *error);      /* 0: the system did not refuse anything */
 WEIR_API void weir_error_free(struct weir_error *error);
 
 /* "WEIR_E_DATA". Static storage; a code from a newer library gives "unknown code". Any thread. */
@@ -86,29 +89,31 @@ struct weir_options {
 	size_t struct_size;
 	int64_t memory_limit; /* bytes, at least 64 MiB; 0: 60 % of what the machine or its cgroup has */
 	uint32_t threads;     /* 0: one a CPU */
-	/* Where operators that spill put their files: a folder that exists and can be written to. None of this version's
-	 * operators spills. NULL: TMPDIR, else /var/tmp. */
+	/* Where what does not fit into memory goes: a folder that exists and can be written to. NULL: TMPDIR, else
+	 * /var/tmp. */
 	const char *spill_dir;
-	/* Takes the lines that the session would log to stderr, without a newline; called from any thread, also from several
-	 * at once. NULL: they go to stderr. */
+	/* Takes the lines that the session would log to stderr, without a newline; called from any thread, also from
+	 * several at once. NULL: they go to stderr. */
 	void (*log)(void *log_data, enum weir_log_level level, const char *line);
 	void *log_data;
 };
 
 /* options may be NULL. *out is NULL on failure. Any thread. */
-WEIR_API int weir_session_open(const struct weir_options *options, struct weir_session **out, struct weir_error **error);
+WEIR_API int weir_session_open(const struct weir_options *options, struct weir_session **out,
+			       struct weir_error **error);
 /* Flows, tasks, rows and arrays of the session remain usable; the session ends with the last of them. Any thread. */
 WEIR_API void weir_session_close(struct weir_session *session);
 
 /* ---- expressions ----------------------------------------------------------------------------------------------------
  *
- * Most programs write expressions as text: weir_flow_filter(flow, "price > 100 and flag in ('A', 'R')"); docs/expressions.md
- * has the language. Where values come from variables, expressions are built, so that nothing needs to be quoted:
+ * Most programs write expressions as text: weir_flow_filter(flow, "price > 100 and flag in ('A', 'R')");
+ * docs/expressions.md has the language. Where values come from variables, expressions are built, so that nothing needs
+ * to be quoted:
  *
  *     weir_flow_filter_by(flow, weir_binary(">", weir_column("price"), weir_double(limit)));
  *
- * Functions that take expressions take them over, also when they fail. An expression that cannot be (a NULL name, a text
- * with a mistake) carries its error to the flow that it is given to, so only that needs to be checked. NULL is an
+ * Functions that take expressions take them over, also when they fail. An expression that cannot be (a NULL name, a
+ * text with a mistake) carries its error to the flow that it is given to, so only that needs to be checked. NULL is an
  * expression for which there was no memory. One thread at a time. */
 
 WEIR_API struct weir_expression *weir_parse(const char *text); /* the language of docs/expressions.md */
@@ -121,10 +126,12 @@ WEIR_API struct weir_expression *weir_bytes(const void *value, size_t size);
 WEIR_API struct weir_expression *weir_null(void);
 /* Any value as text with its type: weir_literal("2024-02-29", "date32"), weir_literal("1.50", "decimal128(5, 2)"). */
 WEIR_API struct weir_expression *weir_literal(const char *value, const char *type);
-/* A function of the language by its name: weir_call("lower", &name, 1); also "in": the first argument is one of the others.
- * The array itself stays the caller's. */
-WEIR_API struct weir_expression *weir_call(const char *function, struct weir_expression *const *arguments, size_t count);
-/* An operator, or a function of one or two arguments: "not", "-", "is None", "lower"; "+", "<=", "and", "startswith". */
+/* A function of the language by its name: weir_call("lower", &name, 1); also "in": the first argument is one of the
+ * others. The array itself stays the caller's. */
+WEIR_API struct weir_expression *weir_call(const char *function, struct weir_expression *const *arguments,
+					   size_t count);
+/* An operator, or a function of one or two arguments: "not", "-", "is None", "lower"; "+", "<=", "and",
+ * "startswith". */
 WEIR_API struct weir_expression *weir_unary(const char *operation, struct weir_expression *operand);
 WEIR_API struct weir_expression *weir_binary(const char *operation, struct weir_expression *left,
 					     struct weir_expression *right);
@@ -132,15 +139,15 @@ WEIR_API void weir_expression_free(struct weir_expression *expression);
 
 /* ---- flows ----------------------------------------------------------------------------------------------------------
  *
- * A flow is a list of steps: first one that gives rows (read…), then steps that change them, perhaps last one that ends the
- * flow (write). Building it runs nothing and opens nothing. It can be run any number of times (once, when it reads an
- * ArrowArrayStream).
+ * A flow is a list of steps: first one that gives rows (read…), then steps that change them, perhaps last one that ends
+ * the flow (write). Building it runs nothing and opens nothing. It can be run any number of times (once, when it reads
+ * an ArrowArrayStream).
  *
- * A step that cannot be added leaves its error in the flow: later steps do nothing, and whatever would run the flow reports
- * it. So a program need not check each step; one that wants to can: each returns its code. */
+ * A step that cannot be added leaves its error in the flow: later steps do nothing, and whatever would run the flow
+ * reports it. So a program need not check each step; one that wants to can: each returns its code. */
 
-/* An option of a step, as the command takes it: {"compression", "zstd"} is --compression zstd, {"fsync", NULL} is --fsync.
- * Lists of them end with {NULL, NULL}; NULL is an empty list. This struct never changes. */
+/* An option of a step, as the command takes it: {"compression", "zstd"} is --compression zstd, {"fsync", NULL} is
+ * --fsync. Lists of them end with {NULL, NULL}; NULL is an empty list. This struct never changes. */
 struct weir_option {
 	const char *name;
 	const char *value;
@@ -154,8 +161,8 @@ WEIR_API void weir_flow_free(struct weir_flow *flow);
 /* The error of the first step that could not be added, or NULL. Belongs to the flow. */
 WEIR_API const struct weir_error *weir_flow_error(const struct weir_flow *flow);
 
-/* Files, folders or globs, in any format that weir reads. The options are those of the verb `read` (weir help read), with a
- * format's own: {"columns", "a,b"}, {"format", "csv"}, … */
+/* Files, folders or globs, in any format that weir reads. The options are those of the verb `read` (weir help read),
+ * with a format's own: {"columns", "a,b"}, {"format", "csv"}, … */
 WEIR_API int weir_flow_read(struct weir_flow *flow, const char *path, const struct weir_option *options);
 WEIR_API int weir_flow_read_list(struct weir_flow *flow, const char *const *paths, size_t count,
 				 const struct weir_option *options);
@@ -175,8 +182,8 @@ WEIR_API int weir_flow_drop(struct weir_flow *flow, const char *columns); /* "a,
 WEIR_API int weir_flow_limit(struct weir_flow *flow, int64_t row_count);  /* the first ones, in input order */
 /* The rows so far, then those of `other`, which is copied. Columns meet by name. */
 WEIR_API int weir_flow_union(struct weir_flow *flow, const struct weir_flow *other);
-/* Rows of the flow put together with those of another that have the same keys. Options: those of the verb join (on, right-on,
- * how, left-suffix, right-suffix), ending with a NULL name. */
+/* Rows of the flow put together with those of another that have the same keys. Options: those of the verb join (on,
+ * right-on, how, left-suffix, right-suffix), ending with a NULL name. */
 WEIR_API int weir_flow_join(struct weir_flow *flow, const struct weir_flow *other, const struct weir_option *options);
 
 /* What follows needs all rows before it gives the first. What does not fit into the memory limit goes to disk. */
@@ -192,8 +199,8 @@ WEIR_API int weir_flow_shuffle(struct weir_flow *flow, uint64_t seed);
 WEIR_API int weir_flow_group(struct weir_flow *flow, const char *keys, const char *aggregates);
 /* Each combination of values of some columns once; NULL: each row once. */
 WEIR_API int weir_flow_unique(struct weir_flow *flow, const char *columns);
-/* The same rows in other pieces, each a file of what is written. Options: {"blocks", "8"} or {"rows-per-block", "1000"}; with
- * blocks, {"keys", "a, b"} brings equal rows together and {"sort", NULL} sorts each piece by them. */
+/* The same rows in other pieces, each a file of what is written. Options: {"blocks", "8"} or {"rows-per-block",
+ * "1000"}; with blocks, {"keys", "a, b"} brings equal rows together and {"sort", NULL} sorts each piece by them. */
 WEIR_API int weir_flow_repartition(struct weir_flow *flow, const struct weir_option *options);
 
 /* Into a file or a folder, by its ending; the options are those of the verb `write`: {"mode", "overwrite"},
@@ -210,18 +217,18 @@ WEIR_API int weir_flow_chain(struct weir_flow *flow, const char *text);
 struct weir_stats {
 	size_t struct_size;
 	uint64_t rows_in, rows_out;
-	uint64_t splits_done;   /* pieces of input */
-	int64_t splits_total;   /* −1: not known yet */
-	uint64_t bytes_done;    /* of what is read, decoded; estimates */
-	int64_t bytes_total;    /* −1: not known yet */
+	uint64_t splits_done; /* pieces of input */
+	int64_t splits_total; /* −1: not known yet */
+	uint64_t bytes_done;  /* of what is read, decoded; estimates */
+	int64_t bytes_total;  /* −1: not known yet */
 	uint64_t elapsed_ns;
 	int64_t memory_used, memory_peak, memory_limit;
 	uint32_t threads;
-	int32_t finished;       /* 0 while it runs */
-	uint64_t splits_redone; /* given up for memory and run again */
+	int32_t finished;                       /* 0 while it runs */
+	uint64_t splits_redone;                 /* given up for memory and run again */
 	uint64_t wait_ns_memory, wait_ns_order; /* summed over threads */
-	uint64_t rows_pruned;   /* that a file's statistics ruled out without reading them */
-	uint64_t bytes_out;     /* of rows handed to the program; 0 where they are written or counted */
+	uint64_t rows_pruned;                   /* that a file's statistics ruled out without reading them */
+	uint64_t bytes_out;                     /* of rows handed to the program; 0 where they are written or counted */
 };
 
 /* The schema of what the flow gives, as a struct. Opens the first file. */
@@ -230,14 +237,15 @@ WEIR_API int weir_flow_schema(const struct weir_flow *flow, struct ArrowSchema *
 WEIR_API int weir_flow_explain(const struct weir_flow *flow, char **out, struct weir_error **error);
 WEIR_API void weir_text_free(char *text);
 
-/* ---- running --------------------------------------------------------------------------------------------------------*/
+/* ---- running ------------------------------------------------------------------------------------------------------*/
 
 /* Runs a flow that ends in write (or count), to its end. stats may be NULL. */
 WEIR_API int weir_flow_run(const struct weir_flow *flow, struct weir_stats *stats, struct weir_error **error);
 /* The number of rows that the flow gives. From file footers where that is possible. */
 WEIR_API int weir_flow_count(const struct weir_flow *flow, int64_t *row_count, struct weir_error **error);
-/* The rows as batches, in input order, as they come: the run goes on in the background, a few batches ahead. Releasing the
- * stream stops it. Its errors are texts; weir_flow_start gives whole ones. Batches outlive the stream and the session. */
+/* The rows as batches, in input order, as they come: the run goes on in the background, a few batches ahead. Releasing
+ * the stream stops it. Its errors are texts; weir_flow_start gives whole ones. Batches outlive the stream and the
+ * session. */
 WEIR_API int weir_flow_stream(const struct weir_flow *flow, struct ArrowArrayStream *out, struct weir_error **error);
 /* The rows one by one, for simple loops. */
 WEIR_API int weir_flow_rows(const struct weir_flow *flow, struct weir_rows **out, struct weir_error **error);
@@ -258,8 +266,8 @@ WEIR_API int weir_flow_start(const struct weir_flow *flow, const struct weir_sta
 			     struct weir_task **out, struct weir_error **error);
 /* Waits for the end and reports how it was; again and again the same. Any thread, any number of them. */
 WEIR_API int weir_task_wait(struct weir_task *task, struct weir_error **error);
-/* Asks the run to stop; what waits for it then gets WEIR_E_CANCELLED, within about a tenth of a second. A target that was
- * being written does not appear. After the end it does nothing. Any thread, and signal handlers. */
+/* Asks the run to stop; what waits for it then gets WEIR_E_CANCELLED, within about a tenth of a second. A target that
+ * was being written does not appear. After the end it does nothing. Any thread, and signal handlers. */
 WEIR_API void weir_task_cancel(struct weir_task *task);
 /* Any thread, at any time. */
 WEIR_API int weir_task_stats(struct weir_task *task, struct weir_stats *out);
@@ -273,8 +281,8 @@ struct weir_operator_stats {
 };
 WEIR_API int weir_task_operator(struct weir_task *task, uint32_t index, struct weir_operator_stats *out);
 
-/* One step of the running flow that needs all rows before it gives the first (sort, shuffle, …), in the order in which they
- * run. WEIR_E_INVALID past the last one. Any thread. */
+/* One step of the running flow that needs all rows before it gives the first (sort, shuffle, …), in the order in which
+ * they run. WEIR_E_INVALID past the last one. Any thread. */
 struct weir_exchange_stats {
 	size_t struct_size;
 	const char *name;                   /* belongs to the task */
@@ -300,8 +308,8 @@ WEIR_API void weir_task_free(struct weir_task *task);
  *     if (weir_rows_error(rows))
  *             …
  *
- * Columns are numbered from 0. Asking for a column or a type that is not there ends the rows with an error that says what
- * is. Text and bytes are valid until the next weir_rows_next. One thread at a time. */
+ * Columns are numbered from 0. Asking for a column or a type that is not there ends the rows with an error that says
+ * what is. Text and bytes are valid until the next weir_rows_next. One thread at a time. */
 
 /* 1: there is a row. 0: there is none, because of an error or not. */
 WEIR_API int weir_rows_next(struct weir_rows *rows);
@@ -310,7 +318,8 @@ WEIR_API const struct weir_error *weir_rows_error(const struct weir_rows *rows);
 
 WEIR_API uint32_t weir_rows_column_count(const struct weir_rows *rows);
 WEIR_API const char *weir_rows_column_name(const struct weir_rows *rows, uint32_t column); /* NULL: no such column */
-WEIR_API const char *weir_rows_column_type(const struct weir_rows *rows, uint32_t column); /* "int64", "list<item: string>" */
+/* "int64", "list<item: string>" */
+WEIR_API const char *weir_rows_column_type(const struct weir_rows *rows, uint32_t column);
 WEIR_API int weir_rows_find(const struct weir_rows *rows, const char *name); /* the column's number, or −1 */
 
 WEIR_API int weir_rows_is_null(struct weir_rows *rows, uint32_t column);
@@ -325,8 +334,8 @@ WEIR_API void weir_rows_free(struct weir_rows *rows); /* stops the run */
 
 /* ---- functions of the program ---------------------------------------------------------------------------------------
  *
- * weir calls them from its own threads, several at the same time. Each call gets a context, which is valid during the call,
- * in that thread. They return 0, or something else when they failed; weir_context_fail says why:
+ * weir calls them from its own threads, several at the same time. Each call gets a context, which is valid during the
+ * call, in that thread. They return 0, or something else when they failed; weir_context_fail says why:
  *
  *     return weir_context_fail(context, "row %lld: %s is no date", row, text);
  *
@@ -344,35 +353,36 @@ struct weir_transform {
 	size_t struct_size;
 	const char *name; /* for errors, stats and explain; NULL: "transform" */
 
-	/* Makes `output` of `input`, both Arrow struct arrays whose children are columns. The input is borrowed: it is neither
-	 * released nor moved, and its buffers may be shared by the output, which weir releases before them.
-	 * output_schema may be left alone when `columns_out` says it; else it is set in each call, and always the same. */
+	/* Makes `output` of `input`, both Arrow struct arrays whose children are columns. The input is borrowed: it is
+	 * neither released nor moved, and its buffers may be shared by the output, which weir releases before them.
+	 * output_schema may be left alone when `columns_out` says it; else it is set in each call, and always the
+	 * same. */
 	int (*apply)(void *state, struct weir_context *context, const struct ArrowSchema *input_schema,
 		     const struct ArrowArray *input, struct ArrowSchema *output_schema, struct ArrowArray *output);
 
-	/* Per-thread state: made before a thread's first call, destroyed after its last. A thread that has to wait for work
-	 * may be given a new one when it goes on. NULL: apply gets `data` itself. */
+	/* Per-thread state: made before a thread's first call, destroyed after its last. A thread that has to wait for
+	 * work may be given a new one when it goes on. NULL: apply gets `data` itself. */
 	int (*create)(void *data, struct weir_context *context, void **state);
 	void (*destroy)(void *state);
 	void *data;
 	void (*release)(void *data); /* when the flow, its copies and its tasks need it no more; NULL: nothing to do */
 
-	/* The columns that the function gets, in this order: "a, b". NULL: all. Others are not even read, unless they are
-	 * wanted elsewhere. */
+	/* The columns that the function gets, in this order: "a, b". NULL: all. Others are not even read, unless they
+	 * are wanted elsewhere. */
 	const char *columns_in;
-	/* The columns that it makes, with their types: "total: double, tags: list<item: string>". NULL: weir asks the function
-	 * with a batch of no rows, when the flow is started, and takes the schema from there. */
+	/* The columns that it makes, with their types: "total: double, tags: list<item: string>". NULL: weir asks the
+	 * function with a batch of no rows, when the flow is started, and takes the schema from there. */
 	const char *columns_out;
-	/* Not 0: the output has a row for each row of the input, and its columns are added to those of the input (or replace
-	 * those of the same name). 0: the output is all there is, with any number of rows. */
+	/* Not 0: the output has a row for each row of the input, and its columns are added to those of the input (or
+	 * replace those of the same name). 0: the output is all there is, with any number of rows. */
 	int32_t adds_columns;
 	int64_t batch_rows;   /* so many rows in each call but the last of a split; 0: about 16,384 or 1 MiB */
 	uint32_t threads_max; /* calls at the same time; 0: any number */
 };
 
-/* Rows keep their order. A piece of input (split) may be given up for memory and run again later, and a piece of a text file
- * that turns out to be read from a wrong place is read again from the right one: the function then sees rows twice, or rows
- * that are none, but the flow's results have each row once. */
+/* Rows keep their order. A piece of input (split) may be given up for memory and run again later, and a piece of a text
+ * file that turns out to be read from a wrong place is read again from the right one: the function then sees rows
+ * twice, or rows that are none, but the flow's results have each row once. */
 WEIR_API int weir_flow_transform(struct weir_flow *flow, const struct weir_transform *transform);
 
 /* C functions that give batches of rows. Either a number of splits, which are read in parallel, each by one thread:
@@ -381,8 +391,8 @@ WEIR_API int weir_flow_transform(struct weir_flow *flow, const struct weir_trans
  *
  * in any order of splits; a split may be closed early, and opened again to run it once more from its beginning. Or one
  * stream (split_count 0): opened once a run with split 0, read by one thread at a time; the flow's steps still run in
- * parallel, but while `next` waits, so do cancelling and stats: one that waits long looks at weir_context_cancelled. Rows are
- * in the order of splits and batches. */
+ * parallel, but while `next` waits, so do cancelling and stats: one that waits long looks at weir_context_cancelled.
+ * Rows are in the order of splits and batches. */
 struct weir_source {
 	size_t struct_size;
 	const char *name;    /* for errors, stats and explain; NULL: "source" */
@@ -399,10 +409,10 @@ WEIR_API int weir_flow_read_source(struct weir_flow *flow, const struct weir_sou
 
 /* ---- making batches -------------------------------------------------------------------------------------------------
  *
- * For functions of the program, and streams, that have no Arrow library at hand: values are appended column by column, and
- * leave as a batch. Columns are numbered from 0. What cannot be appended (a text to a column of numbers, a number too large)
- * leaves its error in the appender, and weir_appender_finish reports it. One thread at a time; the memory is the
- * program's, no session counts it. */
+ * For functions of the program, and streams, that have no Arrow library at hand: values are appended column by column,
+ * and leave as a batch. Columns are numbered from 0. What cannot be appended (a text to a column of numbers, a number
+ * too large) leaves its error in the appender, and weir_appender_finish reports it. One thread at a time; the memory is
+ * the program's, no session counts it. */
 
 struct weir_appender;
 
@@ -410,15 +420,15 @@ struct weir_appender;
 WEIR_API int weir_appender_new(const char *columns, struct weir_appender **out, struct weir_error **error);
 /* Into integers, floats, booleans, dates, times, timestamps and durations; the latter as Arrow counts them. */
 WEIR_API void weir_append_int64(struct weir_appender *appender, uint32_t column, int64_t value);
-WEIR_API void weir_append_double(struct weir_appender *appender, uint32_t column, double value); /* into floats */
+WEIR_API void weir_append_double(struct weir_appender *appender, uint32_t column, double value);      /* into floats */
 WEIR_API void weir_append_string(struct weir_appender *appender, uint32_t column, const char *value); /* NULL: null */
 WEIR_API void weir_append_bytes(struct weir_appender *appender, uint32_t column, const void *value, size_t size);
 /* A value of any type but nested ones, as text: "2024-02-29", "1.50". NULL: null. */
 WEIR_API void weir_append_text(struct weir_appender *appender, uint32_t column, const char *text);
 WEIR_API void weir_append_null(struct weir_appender *appender, uint32_t column);
 WEIR_API int64_t weir_appender_row_count(const struct weir_appender *appender); /* of the longest column */
-/* What was appended, as a batch, whose columns must be equally long; the appender is empty then, also on failure. schema may
- * be NULL. Batches outlive the appender. */
+/* What was appended, as a batch, whose columns must be equally long; the appender is empty then, also on failure.
+ * schema may be NULL. Batches outlive the appender. */
 WEIR_API int weir_appender_finish(struct weir_appender *appender, struct ArrowSchema *schema, struct ArrowArray *out,
 				  struct weir_error **error);
 WEIR_API void weir_appender_free(struct weir_appender *appender);
@@ -435,13 +445,13 @@ struct weir_result {
 };
 
 /* Runs a chain that ends in write or count, to its end. `input` feeds the verb `batches` and is taken over (also on
- * failure); NULL when the chain reads files. 0, or the number of an error whose text is in `message`. options, result and
- * message may be NULL. */
+ * failure); NULL when the chain reads files. 0, or the number of an error whose text is in `message`. options, result
+ * and message may be NULL. */
 WEIR_API int weir_run_chain(const char *chain, const struct weir_options *options, struct ArrowArrayStream *input,
 			    struct weir_result *result, char *message, size_t message_size);
 
-/* Runs a chain without a sink and gives its rows, in input order, as they come. The run goes on in the background, a few
- * batches ahead; releasing the stream stops it. */
+/* Runs a chain without a sink and gives its rows, in input order, as they come. The run goes on in the background, a
+ * few batches ahead; releasing the stream stops it. */
 WEIR_API int weir_stream_chain(const char *chain, const struct weir_options *options, struct ArrowArrayStream *input,
 			       struct ArrowArrayStream *out, char *message, size_t message_size);
 

@@ -56,7 +56,8 @@ int api_flow_steps(const struct weir_flow *flow, struct api_steps *out, struct w
 
 /* ---- task.c ---- */
 
-/* A job that is ready: bound, optimised, built. `job` is taken over, also on failure: its plan has all steps but the end. */
+/* A job that is ready: bound, optimised, built. `job` is taken over, also on failure: its plan has all steps but the
+ * end. */
 int api_task_new(struct weir_job *job, enum api_end end, const struct weir_start_options *options,
 		 struct weir_task **out, struct weir_error *err);
 /* The one consumer: stops the run when it is released, and lets go of its reference. */

@@ -1,4 +1,5 @@
-/* Batches made value by value. The memory belongs to a pool of the appender's own, which lives as long as the last batch. */
+/* Batches made value by value. The memory belongs to a pool of the appender's own, which lives as long as the last
+ * batch. */
 #include "arrow/value.h"
 #include "api/api_impl.h"
 

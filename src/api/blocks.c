@@ -42,7 +42,8 @@ int api_block_from_chunk(struct weir_session *session, struct weir_chunk *chunk,
 	if (code)
 		return code;
 	/* What comes from a worker is looked at once, and then believed. */
-	code = weir_block_open(account, &cache, bytes, weir_chunk_size(chunk), NULL, weir_chunk_is_foreign(chunk), &batch, err);
+	code = weir_block_open(account, &cache, bytes, weir_chunk_size(chunk), NULL, weir_chunk_is_foreign(chunk),
+			       &batch, err);
 	if (!code)
 		code = weir_block_of_chunk(account, chunk, batch, out, err);
 	weir_batch_unref(batch);

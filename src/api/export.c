@@ -1,7 +1,8 @@
 /* What programs receive as Arrow: schemas that need nothing of the session, batches that keep it alive, streams.
  *
- * Arrays point into a session's memory (or an appender's), and a program may release the stream, the task and the session
- * before them: each node of an array, children by themselves because a consumer may move them out, holds a reference. */
+ * Arrays point into a session's memory (or an appender's), and a program may release the stream, the task and the
+ * session before them: each node of an array, children by themselves because a consumer may move them out, holds a
+ * reference. */
 #include "api/api_impl.h"
 
 #include <errno.h>

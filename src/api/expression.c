@@ -1,5 +1,6 @@
-/* Expressions built by calls. An expression is the text of one, so that both ways meet in the parser; whatever stands inside
- * another is in parentheses. Names and strings are quoted here, numbers written so that they read back exactly. */
+/* Expressions built by calls. An expression is the text of one, so that both ways meet in the parser; whatever stands
+ * inside another is in parentheses. Names and strings are quoted here, numbers written so that they read back
+ * exactly. */
 #include "base/number.h"
 #include "expr/expr.h"
 #include "api/api_impl.h"

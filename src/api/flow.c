@@ -1,8 +1,8 @@
 /* Flows: recipes, kept as the words that the command would take, so that both build the same plans in the same way.
  *
- * A step is put into a plan of the flow's own at once, which finds mistakes where they are made, and into a new plan whenever
- * the flow runs: plans are changed by the optimiser and can be used once. What words cannot carry (streams, functions, other
- * flows) is counted and shared. */
+ * A step is put into a plan of the flow's own at once, which finds mistakes where they are made, and into a new plan
+ * whenever the flow runs: plans are changed by the optimiser and can be used once. What words cannot carry (streams,
+ * functions, other flows) is counted and shared. */
 #include "ops/blocks.h"
 #include "ops/collect.h"
 #include "api/api_impl.h"
@@ -152,9 +152,10 @@ static int build_two(const struct flow_step *step, struct weir_plan *plan, enum 
 {
 	struct weir_node *first = weir_plan_take_root(plan), *second;
 	int code = api_flow_first_call(step->other) < step->other->steps.count
-			   ? weir_error_set(err, WEIR_E_UNSUPPORTED,
-					    "a flow with functions in worker processes can be put together with others only "
-					    "after it was materialized")
+			   ? weir_error_set(
+				     err, WEIR_E_UNSUPPORTED,
+				     "a flow with functions in worker processes can be put together with others only "
+				     "after it was materialized")
 			   : build_steps(step->other, 0, step->other->steps.count, plan, build, err);
 
 	second = weir_plan_take_root(plan);

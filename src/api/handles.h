@@ -1,8 +1,8 @@
-/* handles: what stands behind the public handles, for bindings that live in the same library: whole errors instead of copies,
- * the engine's batches instead of Arrow structs, and a doorbell instead of a call that blocks.
+/* handles: what stands behind the public handles, for bindings that live in the same library: whole errors instead of
+ * copies, the engine's batches instead of Arrow structs, and a doorbell instead of a call that blocks.
  *
- * Call order of a task:  api_flow_task → api_task_start → api_task_take …, api_task_ended → api_task_stop → api_task_unref.
- * Threads: as weir.h says; stop, cancel, stats and the doorbell from any. */
+ * Call order of a task: api_flow_task → api_task_start → api_task_take …, api_task_ended → api_task_stop →
+ * api_task_unref. Threads: as weir.h says; stop, cancel, stats and the doorbell from any. */
 #ifndef WEIR_API_HANDLES_H
 #define WEIR_API_HANDLES_H
 
@@ -15,7 +15,8 @@ struct weir_progress_view;
 
 /* ---- export.c ---- */
 
-/* Whoever owns the memory that arrays in the program's hands point into: handles and arrays count, the last one frees. */
+/* Whoever owns the memory that arrays in the program's hands point into: handles and arrays count, the last one
+ * frees. */
 struct api_keeper {
 	_Atomic uint32_t refs;
 	void (*free)(struct api_keeper *keeper);
@@ -39,8 +40,8 @@ int api_session_new(const struct weir_options *options, struct weir_session **ou
 /* The flow's own error, or that it is NULL. */
 int api_flow_check(const struct weir_flow *flow, struct weir_error *err);
 struct weir_session *api_flow_session(const struct weir_flow *flow);
-/* Puts a step in worker processes on top. The call is copied and its setup descriptor dup'ed; `release`, when not NULL, is
- * called when no copy of the flow and no run of it needs the launcher any more, also when adding fails. */
+/* Puts a step in worker processes on top. The call is copied and its setup descriptor dup'ed; `release`, when not NULL,
+ * is called when no copy of the flow and no run of it needs the launcher any more, also when adding fails. */
 int api_flow_call(struct weir_flow *flow, const struct weir_call *call, void (*release)(void *held), void *held);
 /* Begins a flow with blocks (ops/blocks.h), at least one; references each. Their schemas are unified. */
 int api_flow_read_blocks(struct weir_flow *flow, struct weir_block *const *blocks, size_t count);

@@ -135,8 +135,8 @@ static int begin_over(struct weir_job *job, bool *again, struct weir_error *err)
 	return err->code;
 }
 
-/* The run has failed for a misfit. *again when it is ready to be waited for once more; if it cannot be, the misfit stays the
- * error: it says what can be done. */
+/* The run has failed for a misfit. *again when it is ready to be waited for once more; if it cannot be, the misfit
+ * stays the error: it says what can be done. */
 static int begin_anew(struct weir_job *job, bool *again, struct weir_error *err)
 {
 	struct weir_text wider;

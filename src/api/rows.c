@@ -1,5 +1,5 @@
-/* Rows one by one, for simple loops: a cursor in the batches of a task. A question that makes no sense ends the rows with an
- * error, so that a loop without checks stops instead of going on with zeros. */
+/* Rows one by one, for simple loops: a cursor in the batches of a task. A question that makes no sense ends the rows
+ * with an error, so that a loop without checks stops instead of going on with zeros. */
 #include "arrow/bitmap.h"
 #include "arrow/print.h"
 #include "arrow/value.h"

@@ -3,9 +3,9 @@
  *     read, filter │ call f │ select │ call g │ filter, write
  *     ─ the plan ─   ───────── stages ───────────────────────
  *
- * Steps between two calls, and behind the last, have no schema before rows come: they are kept as they were given, and put
- * into a plan of their own for each schema that is met. A call that directly follows another, or is the last, has no native
- * stage behind it.
+ * Steps between two calls, and behind the last, have no schema before rows come: they are kept as they were given, and
+ * put into a plan of their own for each schema that is met. A call that directly follows another, or is the last, has
+ * no native stage behind it.
  */
 #ifndef WEIR_API_STAGES_H
 #define WEIR_API_STAGES_H
@@ -32,10 +32,11 @@ enum api_tail_end {
 	API_TAIL_CONSUMER, /* the consumer gets chunks */
 };
 
-/* Steps behind the first call; takes their state over. `first_call` is steps->count when there is none: then only the consumer
- * follows the plan, whose end is to be `chunks` in any case. */
-int api_stages_new(struct weir_session *session, const struct api_steps *steps, size_t first_call, enum api_tail_end end,
-		   const struct weir_run_consumer *consumer, struct api_stages **out, struct weir_error *err);
+/* Steps behind the first call; takes their state over. `first_call` is steps->count when there is none: then only the
+ * consumer follows the plan, whose end is to be `chunks` in any case. */
+int api_stages_new(struct weir_session *session, const struct api_steps *steps, size_t first_call,
+		   enum api_tail_end end, const struct weir_run_consumer *consumer, struct api_stages **out,
+		   struct weir_error *err);
 const struct weir_run_tail *api_stages_tail(const struct api_stages *stages);
 /* What the first plan's `chunks` are to be like. */
 struct weir_chunks_options api_stages_chunks(const struct api_stages *stages);

@@ -2,14 +2,15 @@
  *
  *     lanes ─▶ deliver ─▶ [ b b b · ] ─▶ api_task_next     (an Arrow stream, or rows)
  *
- * deliver waits while the queue is full (the run's backpressure), the consumer while it is empty. Releasing the consumer
- * cancels the run, lets deliver go and joins the threads.
+ * deliver waits while the queue is full (the run's backpressure), the consumer while it is empty. Releasing the
+ * consumer cancels the run, lets deliver go and joins the threads.
  *
  * A run of several stages puts chunks of the store into the queue, two at most, so that nobody has to wait; they become
- * batches, in place, when the consumer takes them. Where rows are kept (API_END_BLOCKS) a thread of the task is the consumer.
+ * batches, in place, when the consumer takes them. Where rows are kept (API_END_BLOCKS) a thread of the task is the
+ * consumer.
  *
- * References: the program's handle, the consumer, and every array that was given out, children included; whoever is last
- * frees the job and with it the session. The threads have none: whoever stops the task joins them first.
+ * References: the program's handle, the consumer, and every array that was given out, children included; whoever is
+ * last frees the job and with it the session. The threads have none: whoever stops the task joins them first.
  */
 #include "base/clock.h"
 #include "base/log.h"
@@ -118,8 +119,8 @@ static void wait_a_while(struct weir_task *task, uint32_t ms)
 	pthread_cond_timedwait(&task->changed, &task->lock, &until);
 }
 
-/* With the lock held, after any change of the queue or the end. The counter of an eventfd neither fills up nor fails here. What
- * is kept is taken by a thread of its own: nobody else is to be woken for it. */
+/* With the lock held, after any change of the queue or the end. The counter of an eventfd neither fills up nor fails
+ * here. What is kept is taken by a thread of its own: nobody else is to be woken for it. */
 static void ring(struct weir_task *task)
 {
 	bool wanted = (task->count && !task->keeps_rows) || task->finished;
@@ -183,7 +184,8 @@ static int deliver(void *state, struct weir_batch *batch, struct weir_error *err
 	} else {
 		task->bytes_out += (uint64_t)bytes;
 		task->queued_bytes += bytes;
-		task->queue[(task->head + task->count++) % QUEUE_BATCHES] = (struct queued){.batch = batch, .bytes = bytes};
+		task->queue[(task->head + task->count++) % QUEUE_BATCHES] = (struct queued){.batch = batch,
+											    .bytes = bytes};
 	}
 	ring(task);
 	pthread_mutex_unlock(&task->lock);
@@ -252,7 +254,8 @@ static int open_taken(struct weir_task *task, struct queued *taken, struct weir_
 	code = weir_chunk_owner(taken->chunk, &owner, &bytes, err);
 	if (!code)
 		code = weir_block_open(weir_session_account(task->job.session), &task->cache, bytes,
-				       weir_chunk_size(taken->chunk), owner, weir_chunk_is_foreign(taken->chunk), out, err);
+				       weir_chunk_size(taken->chunk), owner, weir_chunk_is_foreign(taken->chunk), out,
+				       err);
 	weir_owner_unref(owner);
 	weir_chunk_unref(taken->chunk);
 	weir_local_run_taken(task->job.run, taken->number);
@@ -321,8 +324,8 @@ bool api_task_ended(struct weir_task *task, struct weir_error *err)
 
 /* ---- starting and stopping ---- */
 
-/* Batches in lanes, in the queue and in the program's hands take a quarter of the memory: half of it for themselves, half for
- * what they take while they grow. */
+/* Batches in lanes, in the queue and in the program's hands take a quarter of the memory: half of it for themselves,
+ * half for what they take while they grow. */
 static void size_batches(const struct weir_session *session, struct weir_consumer *consumer)
 {
 	int64_t quarter = weir_session_memory_limit(session) / 4;

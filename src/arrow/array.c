@@ -13,8 +13,8 @@
 
 const uint8_t array_zeros[64] __attribute__((aligned(64))) = {0};
 
-/* The owner of memory from an account. Small buffers lie right behind it, on the next 64 bytes; large ones are apart, so
- * that they fit the frames' sizes. */
+/* The owner of memory from an account. Small buffers lie right behind it, on the next 64 bytes; large ones are apart,
+ * so that they fit the frames' sizes. */
 struct memory_owner {
 	struct weir_owner owner;
 	struct weir_account *account;

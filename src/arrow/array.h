@@ -70,8 +70,8 @@ void weir_array_unref(const struct weir_array *array);
 int64_t weir_array_null_count(const struct weir_array *array);
 bool weir_array_is_valid(const struct weir_array *array, int64_t row); /* for tests and printing, not for loops */
 
-/* DICTIONARY_TYPE: which of the values a row means, the row counted from the buffer's first, so with the array's offset. Those of rows
- * that are not null are never negative: signed and unsigned codes are read alike. */
+/* DICTIONARY_TYPE: which of the values a row means, the row counted from the buffer's first, so with the array's
+ * offset. Those of rows that are not null are never negative: signed and unsigned codes are read alike. */
 static inline int64_t weir_array_code(const struct weir_array *array, int64_t place)
 {
 	const void *codes = array->buffers[1].data;
@@ -92,7 +92,8 @@ static inline int64_t weir_array_code(const struct weir_array *array, int64_t pl
  * (with `deep`). For whatever comes from outside. Errors name the path of the column ("a.item.b"). */
 int weir_array_validate(const struct weir_array *array, bool deep, struct weir_error *err);
 
-/* compute (slice.c, concat.c, take.c, equal.c, promote.c, dictionary.c): results are new arrays, sharing buffers where nothing moves. */
+/* compute (slice.c, concat.c, take.c, equal.c, promote.c, dictionary.c): results are new arrays, sharing buffers where
+ * nothing moves. */
 struct weir_array *weir_array_slice(const struct weir_array *array, int64_t offset, int64_t length,
 				    struct weir_error *err);
 struct weir_array *weir_array_concat(struct weir_account *account, struct weir_array *const *arrays, uint32_t count,
@@ -132,8 +133,8 @@ struct weir_batch {
 /* Takes over nothing: references schema and columns. */
 struct weir_batch *weir_batch_new(struct weir_account *account, const struct weir_schema *schema, int64_t row_count,
 				  struct weir_array *const *columns, struct weir_error *err);
-/* Its rows under a schema that weir_schema_unify made of its own and others: columns by name, what it lacks null. `exact`: where an
- * integer would lose digits as a float, an error. */
+/* Its rows under a schema that weir_schema_unify made of its own and others: columns by name, what it lacks null.
+ * `exact`: where an integer would lose digits as a float, an error. */
 struct weir_batch *weir_batch_promote(struct weir_account *account, const struct weir_batch *batch,
 				      const struct weir_schema *schema, bool exact, struct weir_error *err);
 struct weir_batch *weir_batch_ref(const struct weir_batch *batch);
@@ -150,7 +151,8 @@ struct weir_builder {
 	size_t validity_capacity, values_capacity, bytes_capacity, bytes_size;
 	uint32_t child_count;
 	struct weir_builder *children;
-	/* DICTIONARY_TYPE: the values that the codes so far mean; once there were two different ones, the table of both. */
+	/* DICTIONARY_TYPE: the values that the codes so far mean; once there were two different ones, the table of
+	 * both. */
 	struct weir_array *dictionary;
 	struct dictionary_table *table;
 };
@@ -171,8 +173,8 @@ int weir_builder_dictionary(struct weir_builder *builder, const struct weir_arra
 /* Appends rows of an array of the same type. Dictionaries that differ are united and the codes translated. */
 int weir_builder_array(struct weir_builder *builder, const struct weir_array *array, int64_t offset, int64_t count,
 		       struct weir_error *err);
-/* Dictionaries of the arrays appended so far are shared until this is called: afterwards the builder has its own, and the
- * arrays may go together with the account they came from. */
+/* Dictionaries of the arrays appended so far are shared until this is called: afterwards the builder has its own, and
+ * the arrays may go together with the account they came from. */
 int weir_builder_settle(struct weir_builder *builder, struct weir_error *err);
 struct weir_array *weir_builder_finish(struct weir_builder *builder, struct weir_error *err);
 

@@ -21,7 +21,8 @@ struct fields_pack {
 /* Bytes for the fields and, where given, the metadata and one more string. */
 size_t fields_pack_size(const struct weir_field *fields, uint32_t count, const struct weir_metadata *metadata,
 			const char *string);
-/* `to` lies behind the owner, aligned to 8. References the fields' types. The three calls of one pack come in any order. */
+/* `to` lies behind the owner, aligned to 8. References the fields' types. The three calls of one pack come in any
+ * order. */
 void fields_pack_begin(struct fields_pack *pack, void *to, const struct weir_field *fields, uint32_t count,
 		       const struct weir_metadata *metadata);
 struct weir_field *fields_pack_fields(struct fields_pack *pack, const struct weir_field *fields, uint32_t count);

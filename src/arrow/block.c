@@ -1,5 +1,5 @@
-/* Schema, dictionaries and one record batch in a row. The schema's bytes are copied before they are looked at: they may lie in
- * memory that another process can still write to, and the copy is what the next block's are compared with. */
+/* Schema, dictionaries and one record batch in a row. The schema's bytes are copied before they are looked at: they may
+ * lie in memory that another process can still write to, and the copy is what the next block's are compared with. */
 #include "arrow/block.h"
 #include "base/checked.h"
 #include "arrow/arrow_impl.h"
@@ -16,8 +16,8 @@ struct weir_block_schema {
 
 /* ---- writing ---- */
 
-/* Dictionaries are numbered as they are met, parents first; a parent is written after those inside its values. Without memory
- * they are only measured. */
+/* Dictionaries are numbered as they are met, parents first; a parent is written after those inside its values. Without
+ * memory they are only measured. */
 struct dictionary_walk {
 	uint32_t next;
 	uint64_t size;
@@ -94,7 +94,8 @@ int weir_block_write(const struct weir_batch *batch, const struct weir_block_pla
 	return weir_chunk_write(batch, &chunk, out + plan->schema_size + plan->dictionaries_size, err);
 }
 
-void weir_block_places(const struct weir_batch *batch, const struct weir_block_plan *plan, uint64_t *places, uint64_t *offsets)
+void weir_block_places(const struct weir_batch *batch, const struct weir_block_plan *plan, uint64_t *places,
+		       uint64_t *offsets)
 {
 	uint64_t at = plan->size;
 

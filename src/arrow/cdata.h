@@ -12,9 +12,9 @@
 
 int weir_cdata_import_schema(struct weir_account *account, struct ArrowSchema *schema, struct weir_schema **out,
 			     struct weir_error *err); /* a struct schema: its fields */
-/* A struct array as a batch; nulls of the struct itself become nulls of its columns. Without `foreign` the array must be
- * laid out by the types of `schema`, plainly; views and the like cannot be told from the array alone, so they need the
- * schema that came with it (borrowed; what import_schema made of it is `schema`). */
+/* A struct array as a batch; nulls of the struct itself become nulls of its columns. Without `foreign` the array must
+ * be laid out by the types of `schema`, plainly; views and the like cannot be told from the array alone, so they need
+ * the schema that came with it (borrowed; what import_schema made of it is `schema`). */
 int weir_cdata_import_batch(struct weir_account *account, const struct weir_schema *schema, struct ArrowArray *array,
 			    struct weir_batch **out, struct weir_error *err);
 int weir_cdata_import_batch_as(struct weir_account *account, const struct ArrowSchema *foreign,
@@ -37,7 +37,8 @@ struct weir_batch_source {
 /* Takes the source over (also on failure). */
 int weir_cdata_export_stream(struct weir_account *account, const struct weir_schema *schema,
 			     struct weir_batch_source source, struct ArrowArrayStream *out, struct weir_error *err);
-/* The reverse: the foreign stream, taken over (also on failure), as a source. The source's state belongs to it alone. */
+/* The reverse: the foreign stream, taken over (also on failure), as a source. The source's state belongs to it
+ * alone. */
 int weir_cdata_import_stream(struct weir_account *account, struct ArrowArrayStream *stream, struct weir_schema **schema,
 			     struct weir_batch_source *out, struct weir_error *err);
 

@@ -1,5 +1,6 @@
-/* Arrow's newer layouts on import: the foreign array's parts, found and measured, go to convert.c. The last buffer of an
- * array of views holds the sizes of those between the views and itself; other buffers' sizes follow from the rows. */
+/* Arrow's newer layouts on import: the foreign array's parts, found and measured, go to convert.c. The last buffer of
+ * an array of views holds the sizes of those between the views and itself; other buffers' sizes follow from the
+ * rows. */
 #include "base/checked.h"
 #include "arrow/cdata_impl.h"
 #include "arrow/convert_impl.h"

@@ -2,8 +2,8 @@
  *
  *     ArrowArray (moved into the owner) ◀── buffers of all arrays made of it
  *
- * The struct says lengths but no sizes: those follow from the lengths, and what the buffers say (offsets, codes, text) is
- * validated before the array is handed out. The owner's release callback runs once, when the last buffer lets go.
+ * The struct says lengths but no sizes: those follow from the lengths, and what the buffers say (offsets, codes, text)
+ * is validated before the array is handed out. The owner's release callback runs once, when the last buffer lets go.
  */
 #include "base/checked.h"
 #include "arrow/cdata_impl.h"

@@ -1,5 +1,5 @@
-/* decimal: 256-bit integers, as far as decimals need them. Decimals of 128 bits are __int128 in their hot loops; this is
- * for the wide ones, and for parsing, printing and rescaling.
+/* decimal: 256-bit integers, as far as decimals need them. Decimals of 128 bits are __int128 in their hot loops; this
+ * is for the wide ones, and for parsing, printing and rescaling.
  *
  * Little endian two's complement, the same bytes as in Arrow.
  */

@@ -1,5 +1,5 @@
-/* Few rows of a dictionary's many values: a batch whose dictionaries have the values that its rows name, in the order in which they name them
- * first. Of a table with few distinct codes, one entry a row at most. */
+/* Few rows of a dictionary's many values: a batch whose dictionaries have the values that its rows name, in the order
+ * in which they name them first. Of a table with few distinct codes, one entry a row at most. */
 #include "arrow/packed.h"
 
 #include "arrow/arrow_impl.h"
@@ -7,15 +7,15 @@
 #include <string.h>
 
 enum {
-	VALUES_MIN = 32, /* so few are not worth looking for */
+	VALUES_MIN = 32,  /* so few are not worth looking for */
 	VALUES_SHARE = 8, /* of the rows, as many values as that neither */
 };
 
 /* Where values have an order, it is that of the dictionary. */
 static bool is_large(const struct weir_array *array)
 {
-	return array->type->id == WEIR_DICTIONARY_TYPE && !array->type->ordered && array->dictionary->length > VALUES_MIN &&
-	       array->dictionary->length > array->length / VALUES_SHARE;
+	return array->type->id == WEIR_DICTIONARY_TYPE && !array->type->ordered &&
+	       array->dictionary->length > VALUES_MIN && array->dictionary->length > array->length / VALUES_SHARE;
 }
 
 /* Codes that were met, by linear probing: slots have the number of a code in `values`, from 1 on. */
@@ -66,7 +66,8 @@ static int build(struct weir_account *account, const struct weir_array *array, s
 		return err->code;
 	made->length = array->length;
 	made->null_count = array->null_count;
-	code = weir_buffer_new(account, (uint64_t)array->length * array->type->byte_width, &made->buffers[1], &codes, err);
+	code = weir_buffer_new(account, (uint64_t)array->length * array->type->byte_width, &made->buffers[1], &codes,
+			       err);
 	if (!code)
 		translate(array, met, codes);
 	if (!code && array->buffers[0].data) {
@@ -85,7 +86,8 @@ static int build(struct weir_account *account, const struct weir_array *array, s
 	return code;
 }
 
-static int trim(struct weir_account *account, const struct weir_array *array, struct weir_array **out, struct weir_error *err)
+static int trim(struct weir_account *account, const struct weir_array *array, struct weir_array **out,
+		struct weir_error *err)
 {
 	size_t slots = 64, values_size = ((size_t)array->length + 1) * sizeof(int64_t);
 	struct met met = {0};
@@ -106,7 +108,8 @@ static int trim(struct weir_account *account, const struct weir_array *array, st
 	return code;
 }
 
-int weir_batch_trim(struct weir_account *account, const struct weir_batch *batch, struct weir_batch **out, struct weir_error *err)
+int weir_batch_trim(struct weir_account *account, const struct weir_batch *batch, struct weir_batch **out,
+		    struct weir_error *err)
 {
 	size_t size = (batch->column_count + 1) * sizeof(struct weir_array *);
 	struct weir_array **columns;

@@ -1,8 +1,8 @@
 /* flatbuffer: the little of FlatBuffers that Arrow's messages need, read with distrust and written in one direction.
  *
- * Reading: open, then ask tables for fields. Every offset, vtable, vector and string is checked against the bytes when it
- * is touched; the first thing found wrong is kept in the struct, and from then on every field reads as absent and every
- * vector as empty. So a parser asks for all it wants and calls flat_check once, before it believes the answers.
+ * Reading: open, then ask tables for fields. Every offset, vtable, vector and string is checked against the bytes when
+ * it is touched; the first thing found wrong is kept in the struct, and from then on every field reads as absent and
+ * every vector as empty. So a parser asks for all it wants and calls flat_check once, before it believes the answers.
  *
  * Writing: parents before children, which suits the format's forward offsets. A builder without memory only counts, so
  * the same calls made twice first measure and then write, straight into their place, without an intermediate copy.

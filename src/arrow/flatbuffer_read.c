@@ -1,4 +1,5 @@
-/* Reading: nothing is verified beforehand, everything where it is touched. Positions are 32-bit, sums are made in 64. */
+/* Reading: nothing is verified beforehand, everything where it is touched. Positions are 32-bit, sums are made in
+ * 64. */
 #include "base/checked.h"
 #include "arrow/flatbuffer_impl.h"
 

@@ -16,8 +16,8 @@
 
 #include "arrow/array.h"
 
-/* A stream ends with this mark. A file begins with the magic, padded to eight bytes, then goes on like a stream, with its
- * end mark, and ends with a footer; the magic comes last again. */
+/* A stream ends with this mark. A file begins with the magic, padded to eight bytes, then goes on like a stream, with
+ * its end mark, and ends with a footer; the magic comes last again. */
 #define WEIR_IPC_EOS "\xff\xff\xff\xff\0\0\0"
 #define WEIR_IPC_EOS_SIZE 8
 #define WEIR_IPC_MAGIC "ARROW1\0"
@@ -55,7 +55,8 @@ int weir_dictionary_measure(const struct weir_array *values, struct weir_chunk_p
 int weir_dictionary_write(int64_t dictionary_id, bool is_delta, const struct weir_array *values,
 			  const struct weir_chunk_plan *plan, uint8_t *out, struct weir_error *err);
 
-/* The same batch with each buffer compressed, as a message of its own (ipc_compress.c). Chunks never are; files may be. */
+/* The same batch with each buffer compressed, as a message of its own (ipc_compress.c). Chunks never are; files may
+ * be. */
 enum weir_ipc_codec { WEIR_IPC_LZ4, WEIR_IPC_ZSTD };
 struct weir_ipc_compressor;
 int weir_ipc_compressor_new(struct weir_account *account, enum weir_ipc_codec codec, int level,

@@ -3,8 +3,8 @@
  *     plain        metadata │ buffer 0 │ buffer 1 │ …
  *     compressed   metadata │ i64 length, frame │ i64 −1, as it was │ …      each on a 64-byte boundary
  *
- * Each buffer stands alone. One that a frame would not make smaller is stored as it is, which its length −1 says; an empty
- * one stays empty.
+ * Each buffer stands alone. One that a frame would not make smaller is stored as it is, which its length −1 says; an
+ * empty one stays empty.
  */
 #include "base/checked.h"
 #include "arrow/ipc_impl.h"
@@ -16,8 +16,8 @@
 enum {
 	LENGTH_SIZE = 8,
 	ZSTD_LEVEL_DEFAULT = 1,
-	/* What the libraries allocate by themselves: charged before it is known, and for zstd, whose contexts grow with level
-	 * and input, corrected afterwards. */
+	/* What the libraries allocate by themselves: charged before it is known, and for zstd, whose contexts grow with
+	 * level and input, corrected afterwards. */
 	LZ4_WORK_BYTES = 320 << 10,
 	ZSTD_WORK_BYTES = 1 << 20,
 };
@@ -95,8 +95,8 @@ static int recharge(struct weir_ipc_compressor *compressor, int64_t size, struct
 }
 
 /* One buffer; gives the size of what it became. */
-static int squeeze(struct weir_ipc_compressor *compressor, const uint8_t *from, uint64_t size, uint8_t *to, uint64_t room,
-		   uint64_t *out, struct weir_error *err)
+static int squeeze(struct weir_ipc_compressor *compressor, const uint8_t *from, uint64_t size, uint8_t *to,
+		   uint64_t room, uint64_t *out, struct weir_error *err)
 {
 	LZ4F_preferences_t preferences = lz4_preferences(compressor, size);
 	int64_t length = (int64_t)size;
@@ -129,7 +129,8 @@ static int squeeze(struct weir_ipc_compressor *compressor, const uint8_t *from, 
 
 /* The metadata, with room for nodes and buffers, whose places come out. */
 static void put_message(struct flat_builder *b, const struct weir_ipc_compressor *compressor, int64_t row_count,
-			uint32_t node_count, uint32_t buffer_count, uint64_t body_size, uint64_t *nodes, uint64_t *buffers)
+			uint32_t node_count, uint32_t buffer_count, uint64_t body_size, uint64_t *nodes,
+			uint64_t *buffers)
 {
 	uint64_t message = flat_add_table(b, &layout_message, 15), record, compression;
 

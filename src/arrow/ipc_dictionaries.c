@@ -1,8 +1,8 @@
 /* The dictionaries that record batches refer to, as dictionary batches bring, append to or replace them.
  *
- * A message names a dictionary by its id, which several fields may share; each field that is wanted gets an array of its
- * own, since fields may still see the values as different types (a name inside, a view). A dictionary whose values have
- * dictionaries in turn has the lower number and comes after them.
+ * A message names a dictionary by its id, which several fields may share; each field that is wanted gets an array of
+ * its own, since fields may still see the values as different types (a name inside, a view). A dictionary whose values
+ * have dictionaries in turn has the lower number and comes after them.
  */
 #include "arrow/ipc_impl.h"
 
@@ -13,8 +13,7 @@ int ipc_dictionaries_init(struct weir_ipc_dictionaries *dictionaries, struct wei
 {
 	size_t count = schema->dictionaries.count;
 
-	*dictionaries =
-		(struct weir_ipc_dictionaries){.account = account, .schema = schema, .is_stream = is_stream};
+	*dictionaries = (struct weir_ipc_dictionaries){.account = account, .schema = schema, .is_stream = is_stream};
 	dictionaries->values = weir_alloc_zero(account, count * sizeof(*dictionaries->values), err);
 	dictionaries->wanted = weir_alloc_zero(account, count * sizeof(*dictionaries->wanted), err);
 	return dictionaries->values && dictionaries->wanted ? WEIR_OK : err->code;

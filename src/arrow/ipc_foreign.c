@@ -1,8 +1,8 @@
-/* Rows of columns whose layout in messages is not ours: views, list views, small decimals, runs. Cut out like any rows, with
- * what they point to, then converted (convert.c).
+/* Rows of columns whose layout in messages is not ours: views, list views, small decimals, runs. Cut out like any rows,
+ * with what they point to, then converted (convert.c).
  *
- * A view of a text points anywhere into several buffers, a list view anywhere into its items; of those the part from the
- * first to the last byte or item that the rows use is fetched. Of runs those that cover the rows, found by halves.
+ * A view of a text points anywhere into several buffers, a list view anywhere into its items; of those the part from
+ * the first to the last byte or item that the rows use is fetched. Of runs those that cover the rows, found by halves.
  */
 #include "base/checked.h"
 #include "base/utf8.h"
@@ -13,8 +13,8 @@
 enum { VIEW_SIZE = WEIR_IPC_VIEW_SIZE, VIEW_INLINE_MAX = 12 };
 
 /* The places in the data buffers that the long views of valid rows use. */
-static int measure_views(const struct ipc_span *span, const struct weir_buffer *validity, const struct weir_buffer *views,
-			 uint64_t *begins, uint64_t *ends, struct weir_error *err)
+static int measure_views(const struct ipc_span *span, const struct weir_buffer *validity,
+			 const struct weir_buffer *views, uint64_t *begins, uint64_t *ends, struct weir_error *err)
 {
 	int32_t words[4];
 
@@ -180,7 +180,8 @@ static int rebase_list_views(struct weir_account *account, const struct ipc_span
 	return WEIR_OK;
 }
 
-int ipc_read_list_views(struct ipc_rows *rows, const struct ipc_span *span, struct weir_array **out, struct weir_error *err)
+int ipc_read_list_views(struct ipc_rows *rows, const struct ipc_span *span, struct weir_array **out,
+			struct weir_error *err)
 {
 	const struct ipc_node *node = span->node;
 	struct weir_account *account = rows->layout->account;
@@ -218,7 +219,7 @@ int ipc_read_list_views(struct ipc_rows *rows, const struct ipc_span *span, stru
 }
 
 int ipc_read_decimals(struct ipc_rows *rows, const struct ipc_span *span, unsigned width, struct weir_array **out,
-			 struct weir_error *err)
+		      struct weir_error *err)
 {
 	struct convert_rows convert = {.type = span->node->type, .length = span->end - span->begin};
 	struct weir_buffer validity = {0}, values = {0};
@@ -236,9 +237,10 @@ int ipc_read_decimals(struct ipc_rows *rows, const struct ipc_span *span, unsign
 	return code;
 }
 
-/* The first run that ends after `row`, by halves. Where the ends do not ascend it finds some run, and the conversion, which
- * looks at all it is given, finds the fault. */
-static int find_run(struct ipc_rows *rows, const struct ipc_node *ends, int64_t row, int64_t *out, struct weir_error *err)
+/* The first run that ends after `row`, by halves. Where the ends do not ascend it finds some run, and the conversion,
+ * which looks at all it is given, finds the fault. */
+static int find_run(struct ipc_rows *rows, const struct ipc_node *ends, int64_t row, int64_t *out,
+		    struct weir_error *err)
 {
 	uint32_t width = ends->type->byte_width;
 	int64_t low = 0, high = ends->length;

@@ -1,4 +1,5 @@
-/* ipc inside: the numbers and tables of Arrow's Message.fbs, Schema.fbs and File.fbs, and what the files of ipc share. */
+/* ipc inside: the numbers and tables of Arrow's Message.fbs, Schema.fbs and File.fbs, and what the files of ipc
+ * share. */
 #ifndef WEIR_ARROW_IPC_IMPL_H
 #define WEIR_ARROW_IPC_IMPL_H
 
@@ -8,9 +9,9 @@
 #include "arrow/ipc_layout.h"
 
 enum {
-	IPC_ALIGN = 64,      /* of messages and of each buffer, as written */
+	IPC_ALIGN = 64,       /* of messages and of each buffer, as written */
 	IPC_ALIGN_PACKED = 8, /* of buffers of packed rows (packed.h), as their values need it */
-	IPC_PREFIX_SIZE = 8, /* continuation marker and metadata length */
+	IPC_PREFIX_SIZE = 8,  /* continuation marker and metadata length */
 	IPC_VERSION_4 = 3,
 	IPC_VERSION_5 = 4,
 };
@@ -96,8 +97,8 @@ struct ipc_dictionary {
 	uint32_t wire;                 /* the field's place in `wires` */
 };
 
-/* A schema as a message describes it. `wires` has one entry a field, in the same order; a run-end-encoded field is followed
- * by its run ends and then by its values. All-zero is empty. */
+/* A schema as a message describes it. `wires` has one entry a field, in the same order; a run-end-encoded field is
+ * followed by its run ends and then by its values. All-zero is empty. */
 struct ipc_schema {
 	struct weir_account *account;
 	struct weir_schema *schema;
@@ -142,8 +143,8 @@ int ipc_decompress(struct ipc_codec *codec, int kind, const struct weir_buffer *
 		   struct weir_error *err);
 void ipc_codec_release(struct ipc_codec *codec);
 
-/* One field of a record batch, parents before children. Its buffers are those from `buffer` on: validity (but NULL and runs
- * have none), then values, offsets, views, or offsets and sizes; then bytes, `variadic` of them in a view. */
+/* One field of a record batch, parents before children. Its buffers are those from `buffer` on: validity (but NULL and
+ * runs have none), then values, offsets, views, or offsets and sizes; then bytes, `variadic` of them in a view. */
 struct ipc_node {
 	const struct weir_type *type; /* as it will be in memory; borrowed from the schema */
 	enum ipc_wire wire;
@@ -176,8 +177,8 @@ void ipc_layout_release(struct weir_ipc_layout *layout);
 int ipc_layout_read(struct weir_ipc_layout *layout, const struct ipc_message *message, const struct flat_table *record,
 		    struct weir_error *err);
 
-/* Rows of a field, validated. `dictionaries`: values by number, from that of the layout's first field on; NULL entries are
- * empty ones. */
+/* Rows of a field, validated. `dictionaries`: values by number, from that of the layout's first field on; NULL entries
+ * are empty ones. */
 int ipc_rows_read(struct weir_ipc_layout *layout, uint32_t field, int64_t begin, int64_t end,
 		  const struct weir_ipc_body *body, struct weir_array *const *dictionaries, bool deep,
 		  struct weir_array **out, struct weir_error *err);
@@ -199,9 +200,9 @@ static inline bool ipc_span_is_whole(const struct ipc_span *span)
 	return span->begin == 0 && span->end == span->node->length;
 }
 
-/* ipc_take.c. A buffer's length, once inflated; bytes of it, which must be there, on a multiple of `align` (data NULL when
- * size is 0); `width` bytes for each row and for `more` rows behind; bits from the first row's on; validity, absent when
- * nothing is null. For all rows of a node buffers come whole. */
+/* ipc_take.c. A buffer's length, once inflated; bytes of it, which must be there, on a multiple of `align` (data NULL
+ * when size is 0); `width` bytes for each row and for `more` rows behind; bits from the first row's on; validity,
+ * absent when nothing is null. For all rows of a node buffers come whole. */
 int ipc_buffer_size(struct ipc_rows *rows, uint32_t number, uint64_t *out, struct weir_error *err);
 int ipc_take(struct ipc_rows *rows, uint32_t number, uint64_t from, uint64_t size, uint32_t align,
 	     struct weir_buffer *out, struct weir_error *err);
@@ -249,7 +250,7 @@ struct weir_ipc_dictionaries {
 	struct weir_account *account;
 	const struct ipc_schema *schema; /* borrowed */
 	bool is_stream;
-	bool shallow; /* the contents of values are believed */
+	bool shallow;               /* the contents of values are believed */
 	struct weir_array **values; /* by number; NULL: not seen yet */
 	bool *wanted;               /* by number */
 };
@@ -262,8 +263,8 @@ int ipc_dictionaries_read(struct weir_ipc_dictionaries *dictionaries, const stru
 /* Dictionary types in a type, itself included. */
 uint32_t ipc_type_dictionaries(const struct weir_type *type);
 
-/* ipc_write.c: one walk over arrays, parents first. Without memory it counts; with memory it fills nodes and buffers. Packed, a node is a
- * byte, and buffers have no list. */
+/* ipc_write.c: one walk over arrays, parents first. Without memory it counts; with memory it fills nodes and buffers.
+ * Packed, a node is a byte, and buffers have no list. */
 struct ipc_walk {
 	uint8_t *nodes, *buffers, *body; /* NULL: only counts */
 	bool is_packed;

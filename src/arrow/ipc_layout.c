@@ -1,7 +1,7 @@
 /* Where the columns of a record batch lie: its field nodes and buffers, matched to the fields of the schema.
  *
- * A record batch lists nodes (length, nulls) and buffers (offset and length in the body) in the order in which fields open.
- * How many of each a column takes follows from its type and from how it lies in the message (enum ipc_wire):
+ * A record batch lists nodes (length, nulls) and buffers (offset and length in the body) in the order in which fields
+ * open. How many of each a column takes follows from its type and from how it lies in the message (enum ipc_wire):
  *
  *     nodes     a │ b │ b.item │ c │ …            roots: a, b, c
  *     buffers   validity, values │ validity, offsets │ validity, offsets, bytes │ …
@@ -122,8 +122,7 @@ static int take_node(struct cursor *c, const struct weir_type *type, struct weir
 {
 	struct weir_ipc_layout *layout = c->layout;
 	/* A dictionary's own place in the wires is that of its values, unless it is a value of runs. */
-	bool is_code = type->id == WEIR_DICTIONARY_TYPE &&
-		       (!layout->wires || layout->wires[c->wire] < WIRE_RUN_END_16);
+	bool is_code = type->id == WEIR_DICTIONARY_TYPE && (!layout->wires || layout->wires[c->wire] < WIRE_RUN_END_16);
 	struct ipc_node node = {.type = type, .wire = is_code ? WIRE_PLAIN : next_wire(c)};
 	size_t at = layout->nodes.count;
 	struct ipc_pair pair;
@@ -293,7 +292,8 @@ uint64_t weir_ipc_column_size(const struct weir_ipc_layout *layout, uint32_t col
 {
 	uint64_t size = 0, sum;
 
-	for (uint32_t i = layout->nodes.items[layout->roots.items[column]].buffer; i < buffers_end(layout, column); i++) {
+	for (uint32_t i = layout->nodes.items[layout->roots.items[column]].buffer; i < buffers_end(layout, column);
+	     i++) {
 		/* Buffers may overlap, and then add up to anything. */
 		if (!weir_add_overflows(size, (uint64_t)layout->buffers.items[i].second, &sum))
 			size = sum;
@@ -305,7 +305,8 @@ void weir_ipc_column_span(const struct weir_ipc_layout *layout, uint32_t column,
 {
 	*begin = UINT64_MAX;
 	*end = 0;
-	for (uint32_t i = layout->nodes.items[layout->roots.items[column]].buffer; i < buffers_end(layout, column); i++) {
+	for (uint32_t i = layout->nodes.items[layout->roots.items[column]].buffer; i < buffers_end(layout, column);
+	     i++) {
 		uint64_t first = (uint64_t)layout->buffers.items[i].first;
 		uint64_t last = first + (uint64_t)layout->buffers.items[i].second;
 

@@ -3,8 +3,8 @@
  *     schema_read or footer_read ─▶ schema
  *     layout_new ─▶ (layout_read of a message's metadata ─▶ column_rows …)… ─▶ layout_free
  *
- * Bytes come from a struct weir_ipc_body, which the caller fills from a file: only the buffers, and of plain buffers only
- * the rows, that are asked for. A compressed buffer is inflated whole when first needed and kept until the next
+ * Bytes come from a struct weir_ipc_body, which the caller fills from a file: only the buffers, and of plain buffers
+ * only the rows, that are asked for. A compressed buffer is inflated whole when first needed and kept until the next
  * layout_read. Arrays are validated, UTF-8 too, before they are given out.
  *
  * Threads: a schema is immutable; a layout and dictionaries belong to one thread at a time.
@@ -43,7 +43,8 @@ struct weir_schema *weir_ipc_schema_columns(const struct weir_ipc_schema *schema
 void weir_ipc_schema_free(struct weir_ipc_schema *schema);
 
 struct weir_ipc_body {
-	/* Bytes [offset, offset + size) of the body, which lie inside it; size > 0. `out` has a reference of its own. */
+	/* Bytes [offset, offset + size) of the body, which lie inside it; size > 0. `out` has a reference of its
+	 * own. */
 	int (*fetch)(void *state, uint64_t offset, uint64_t size, struct weir_buffer *out, struct weir_error *err);
 	void *state;
 };
@@ -91,8 +92,8 @@ int weir_ipc_column_texts(struct weir_ipc_layout *layout, uint32_t column, int64
 			  const struct weir_ipc_body *body, struct weir_ipc_texts *out, struct weir_error *err);
 void weir_ipc_texts_release(struct weir_ipc_texts *texts); /* twice is fine */
 
-/* The dictionaries of a schema, as far as columns that were asked for need them. In a stream a dictionary may be replaced,
- * in a file it may not; deltas are appended in both. */
+/* The dictionaries of a schema, as far as columns that were asked for need them. In a stream a dictionary may be
+ * replaced, in a file it may not; deltas are appended in both. */
 int weir_ipc_dictionaries_new(struct weir_account *account, const struct weir_ipc_schema *schema, bool is_stream,
 			      struct weir_ipc_dictionaries **out, struct weir_error *err);
 void weir_ipc_dictionaries_free(struct weir_ipc_dictionaries *dictionaries);

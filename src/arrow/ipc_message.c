@@ -52,10 +52,9 @@ int ipc_message_open(const uint8_t *bytes, uint64_t size, struct ipc_message *ou
 	if (code || out->metadata_size == 0)
 		return code;
 	if (out->body_size > size - out->metadata_size)
-		return weir_error_set(err, WEIR_E_DATA,
-				      "an Arrow message's body of %llu bytes does not fit into the %llu left",
-				      (unsigned long long)out->body_size,
-				      (unsigned long long)(size - out->metadata_size));
+		return weir_error_set(
+			err, WEIR_E_DATA, "an Arrow message's body of %llu bytes does not fit into the %llu left",
+			(unsigned long long)out->body_size, (unsigned long long)(size - out->metadata_size));
 	out->body = bytes + out->metadata_size;
 	return WEIR_OK;
 }

@@ -1,15 +1,15 @@
 /* Rows of a column, out of a body that is fetched piece by piece.
  *
  * All rows of a field are taken as they lie: whole buffers, children whole, nothing copied but what does not lie on the
- * boundary that its values need, and layouts that differ from ours. Some of its rows are cut out: of each buffer the bytes
- * of those rows, of a child the rows that they use; offsets are then counted from the first of them, bits from a byte's
- * first. So what is fetched is what the rows need, wherever they lie in however large a batch:
+ * boundary that its values need, and layouts that differ from ours. Some of its rows are cut out: of each buffer the
+ * bytes of those rows, of a child the rows that they use; offsets are then counted from the first of them, bits from a
+ * byte's first. So what is fetched is what the rows need, wherever they lie in however large a batch:
  *
  *     offsets   … │ 70 │ 75 │ 75 │ 91 │ …        rows [1, 4)       0 │ 5 │ 5 │ 21
  *     bytes     ………└──── 21 bytes ────┘………                         21 bytes
  *
- * Lengths that the message claims are compared with what is there before anything is allocated for them, and what comes out
- * is validated like any array from outside.
+ * Lengths that the message claims are compared with what is there before anything is allocated for them, and what comes
+ * out is validated like any array from outside.
  */
 #include "base/checked.h"
 #include "arrow/arrow_impl.h"
@@ -73,10 +73,11 @@ static int take_offsets(struct ipc_rows *rows, const struct ipc_span *span, int6
 
 /* ---- nodes ---- */
 
-static int read_span(struct ipc_rows *rows, const struct ipc_span *span, struct weir_array **out, struct weir_error *err);
+static int read_span(struct ipc_rows *rows, const struct ipc_span *span, struct weir_array **out,
+		     struct weir_error *err);
 
 int ipc_read_child(struct ipc_rows *rows, const struct ipc_node *node, int64_t begin, int64_t end, bool all,
-		      struct weir_array **out, struct weir_error *err)
+		   struct weir_array **out, struct weir_error *err)
 {
 	struct ipc_span span = {.node = node, .begin = begin, .end = all ? node->length : end};
 
@@ -107,7 +108,8 @@ static void stand_in(const struct weir_array *array, struct weir_buffer *buffer)
 		buffer->data = array_zeros;
 }
 
-static int read_bytes(struct ipc_rows *rows, const struct ipc_span *span, struct weir_array *array, struct weir_error *err)
+static int read_bytes(struct ipc_rows *rows, const struct ipc_span *span, struct weir_array *array,
+		      struct weir_error *err)
 {
 	uint32_t number = span->node->buffer + 2;
 	int64_t first, last;
@@ -115,8 +117,8 @@ static int read_bytes(struct ipc_rows *rows, const struct ipc_span *span, struct
 	int code = ipc_buffer_size(rows, number, &size, err);
 
 	if (!code)
-		code = take_offsets(rows, span, size < INT64_MAX ? (int64_t)size : INT64_MAX, &array->buffers[1], &first,
-				    &last, err);
+		code = take_offsets(rows, span, size < INT64_MAX ? (int64_t)size : INT64_MAX, &array->buffers[1],
+				    &first, &last, err);
 	if (!code)
 		code = ipc_take(rows, number, (uint64_t)first, (uint64_t)(last - first), 1, &array->buffers[2], err);
 	stand_in(array, &array->buffers[1]);
@@ -125,7 +127,8 @@ static int read_bytes(struct ipc_rows *rows, const struct ipc_span *span, struct
 	return code;
 }
 
-static int read_nested(struct ipc_rows *rows, const struct ipc_span *span, struct weir_array *array, struct weir_error *err)
+static int read_nested(struct ipc_rows *rows, const struct ipc_span *span, struct weir_array *array,
+		       struct weir_error *err)
 {
 	const struct ipc_node *node = span->node, *child = node + 1;
 	const struct weir_type *type = node->type;
@@ -146,7 +149,8 @@ static int read_nested(struct ipc_rows *rows, const struct ipc_span *span, struc
 	return code;
 }
 
-static int read_plain(struct ipc_rows *rows, const struct ipc_span *span, struct weir_array *array, struct weir_error *err)
+static int read_plain(struct ipc_rows *rows, const struct ipc_span *span, struct weir_array *array,
+		      struct weir_error *err)
 {
 	const struct ipc_node *node = span->node;
 	const struct weir_type *type = node->type;
@@ -165,10 +169,9 @@ static int read_plain(struct ipc_rows *rows, const struct ipc_span *span, struct
 		return read_nested(rows, span, array, err);
 	if (type->layout == WEIR_LAYOUT_BYTES)
 		return read_bytes(rows, span, array, err);
-	code = type->layout == WEIR_LAYOUT_BITS
-		       ? ipc_take_bits(rows, span, node->buffer + 1, &array->buffers[1], err)
-		       : ipc_take_fixed(rows, span, node->buffer + 1, type->byte_width, value_align(type), 0,
-				    &array->buffers[1], err);
+	code = type->layout == WEIR_LAYOUT_BITS ? ipc_take_bits(rows, span, node->buffer + 1, &array->buffers[1], err)
+						: ipc_take_fixed(rows, span, node->buffer + 1, type->byte_width,
+								 value_align(type), 0, &array->buffers[1], err);
 	stand_in(array, &array->buffers[1]);
 	if (code || type->id != WEIR_DICTIONARY_TYPE)
 		return code;
@@ -179,7 +182,8 @@ static int read_plain(struct ipc_rows *rows, const struct ipc_span *span, struct
 	return array->dictionary ? WEIR_OK : err->code;
 }
 
-static int read_span(struct ipc_rows *rows, const struct ipc_span *span, struct weir_array **out, struct weir_error *err)
+static int read_span(struct ipc_rows *rows, const struct ipc_span *span, struct weir_array **out,
+		     struct weir_error *err)
 {
 	const struct ipc_node *node = span->node;
 	struct weir_array *array;

@@ -306,7 +306,8 @@ static int read_field(struct parser *p, const struct flat_table *table, uint32_t
 	out->type = make_type(p, &words, err);
 	code = flat_check(p->flat, "schema message", err);
 	/* What is wrong with a type that somebody asks for is wrong with the data when a file asks for it. */
-	if (!code && !out->type && (err->code == WEIR_E_INVALID || err->code == WEIR_E_TYPE || err->code == WEIR_E_VALUE))
+	if (!code && !out->type &&
+	    (err->code == WEIR_E_INVALID || err->code == WEIR_E_TYPE || err->code == WEIR_E_VALUE))
 		err->code = WEIR_E_DATA;
 	if (!code && !out->type)
 		code = err->code ? err->code

@@ -1,5 +1,5 @@
-/* Schemas as messages and as footers of files. Each is measured by a builder without memory and then written by the same
- * calls. Dictionaries are numbered in the order in which fields open, parents first. */
+/* Schemas as messages and as footers of files. Each is measured by a builder without memory and then written by the
+ * same calls. Dictionaries are numbered in the order in which fields open, parents first. */
 #include "base/checked.h"
 #include "arrow/ipc_impl.h"
 

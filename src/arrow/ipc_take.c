@@ -1,7 +1,8 @@
-/* Bytes of a record batch's buffers: fetched from the body, inflated if need be, on the boundary that their values need.
+/* Bytes of a record batch's buffers: fetched from the body, inflated if need be, on the boundary that their values
+ * need.
  *
- * Of a plain buffer only what is asked for is fetched. A compressed one is inflated whole when first needed and kept in the
- * layout. Lengths that the message claims are compared with what is there before anything is allocated for them.
+ * Of a plain buffer only what is asked for is fetched. A compressed one is inflated whole when first needed and kept in
+ * the layout. Lengths that the message claims are compared with what is there before anything is allocated for them.
  */
 #include "base/checked.h"
 #include "arrow/arrow_impl.h"
@@ -39,7 +40,7 @@ int ipc_buffer_size(struct ipc_rows *rows, uint32_t number, uint64_t *out, struc
 
 /* `size` bytes of a buffer from `from` on, which must be there, on a multiple of `align`; data NULL when size is 0. */
 int ipc_take(struct ipc_rows *rows, uint32_t number, uint64_t from, uint64_t size, uint32_t align,
-		struct weir_buffer *out, struct weir_error *err)
+	     struct weir_buffer *out, struct weir_error *err)
 {
 	struct weir_ipc_layout *layout = rows->layout;
 	struct weir_buffer found;
@@ -76,7 +77,8 @@ int ipc_take(struct ipc_rows *rows, uint32_t number, uint64_t from, uint64_t siz
 	return code;
 }
 
-int ipc_take_all(struct ipc_rows *rows, uint32_t number, uint32_t align, struct weir_buffer *out, struct weir_error *err)
+int ipc_take_all(struct ipc_rows *rows, uint32_t number, uint32_t align, struct weir_buffer *out,
+		 struct weir_error *err)
 {
 	uint64_t size = 0;
 
@@ -89,7 +91,7 @@ int ipc_take_all(struct ipc_rows *rows, uint32_t number, uint32_t align, struct 
 
 /* `width` bytes for each row; `more` rows than the span has. */
 int ipc_take_fixed(struct ipc_rows *rows, const struct ipc_span *span, uint32_t number, uint32_t width, uint32_t align,
-		      int64_t more, struct weir_buffer *out, struct weir_error *err)
+		   int64_t more, struct weir_buffer *out, struct weir_error *err)
 {
 	uint64_t from, size;
 
@@ -103,7 +105,7 @@ int ipc_take_fixed(struct ipc_rows *rows, const struct ipc_span *span, uint32_t 
 }
 
 int ipc_take_bits(struct ipc_rows *rows, const struct ipc_span *span, uint32_t number, struct weir_buffer *out,
-		     struct weir_error *err)
+		  struct weir_error *err)
 {
 	int64_t count = span->end - span->begin, shift = span->begin & 7;
 	struct weir_buffer found;
@@ -127,7 +129,7 @@ int ipc_take_bits(struct ipc_rows *rows, const struct ipc_span *span, uint32_t n
 
 /* Validity of the rows, long enough, and how many are null. Absent when none is. */
 int ipc_take_validity(struct ipc_rows *rows, const struct ipc_span *span, struct weir_buffer *out, int64_t *null_count,
-			 struct weir_error *err)
+		      struct weir_error *err)
 {
 	const struct ipc_node *node = span->node;
 	int64_t count = span->end - span->begin;
@@ -151,7 +153,8 @@ int ipc_take_validity(struct ipc_rows *rows, const struct ipc_span *span, struct
 	code = ipc_take_bits(rows, span, node->buffer, out, err);
 	if (code)
 		return code;
-	/* A claim about all rows stands until the array is validated; before that nobody looks at more than whether it is 0. */
+	/* A claim about all rows stands until the array is validated; before that nobody looks at more than whether it
+	 * is 0. */
 	*null_count = ipc_span_is_whole(span) && node->null_count >= 0
 			      ? node->null_count
 			      : (count ? count - weir_bits_count(out->data, 0, count) : 0);

@@ -3,8 +3,9 @@
  *     in the message   size │ prefix │ buffer, offset        or   size │ up to 12 bytes
  *     here             size │ prefix │ pointer               or   the same, zeros behind the text
  *
- * Texts usually lie one behind the other in their buffers, so UTF-8 is checked for the whole part that is there, and that no
- * text begins or ends inside a character. Where that fails it may be the fault of bytes that no row uses: then row by row.
+ * Texts usually lie one behind the other in their buffers, so UTF-8 is checked for the whole part that is there, and
+ * that no text begins or ends inside a character. Where that fails it may be the fault of bytes that no row uses: then
+ * row by row.
  */
 #include "base/checked.h"
 #include "base/utf8.h"
@@ -47,7 +48,8 @@ static int measure(const struct weir_ipc_texts *texts, const struct wire_view *v
 
 		if ((uint32_t)view->size <= INLINE_MAX || (validity && !weir_bit_get(validity, i)))
 			continue;
-		if (view->size < 0 || view->buffer < 0 || (uint32_t)view->buffer >= texts->data_count || view->offset < 0)
+		if (view->size < 0 || view->buffer < 0 || (uint32_t)view->buffer >= texts->data_count ||
+		    view->offset < 0)
 			return outside(view, i, err);
 		part = &parts[view->buffer];
 		if ((uint64_t)view->offset < part->begin)
@@ -71,8 +73,8 @@ static bool is_edge(const uint8_t *bytes, const uint8_t *end)
 	return bytes == end || (*bytes & 0xc0) != 0x80;
 }
 
-static int fill(const struct weir_ipc_texts *texts, const struct wire_view *views, int64_t count, const struct part *parts,
-		bool is_text, struct weir_ipc_text *out, struct weir_error *err)
+static int fill(const struct weir_ipc_texts *texts, const struct wire_view *views, int64_t count,
+		const struct part *parts, bool is_text, struct weir_ipc_text *out, struct weir_error *err)
 {
 	const uint8_t *validity = texts->validity.data;
 
@@ -104,7 +106,8 @@ static int fill(const struct weir_ipc_texts *texts, const struct wire_view *view
 			out[i].size = size;
 			memcpy(out[i].prefix, text, 4);
 			out[i].data = text;
-			if (is_text && !(part->is_text && is_edge(text, NULL) && is_edge(text + size, data->data + data->size)) &&
+			if (is_text &&
+			    !(part->is_text && is_edge(text, NULL) && is_edge(text + size, data->data + data->size)) &&
 			    !weir_utf8_valid(text, size))
 				return not_text(i, err);
 		}
@@ -112,8 +115,8 @@ static int fill(const struct weir_ipc_texts *texts, const struct wire_view *view
 	return WEIR_OK;
 }
 
-static int read_texts(struct ipc_rows *rows, const struct ipc_span *span, struct weir_ipc_texts *out, struct part *parts,
-		      struct weir_error *err)
+static int read_texts(struct ipc_rows *rows, const struct ipc_span *span, struct weir_ipc_texts *out,
+		      struct part *parts, struct weir_error *err)
 {
 	const struct ipc_node *node = span->node;
 	int64_t count = span->end - span->begin, null_count;
@@ -138,10 +141,11 @@ static int read_texts(struct ipc_rows *rows, const struct ipc_span *span, struct
 			parts[i].is_text = weir_utf8_valid(out->data[i].data, out->data[i].size);
 	}
 	if (!code)
-		code = weir_buffer_new(rows->layout->account, (uint64_t)count * WEIR_IPC_VIEW_SIZE, &out->texts, &texts, err);
+		code = weir_buffer_new(rows->layout->account, (uint64_t)count * WEIR_IPC_VIEW_SIZE, &out->texts, &texts,
+				       err);
 	if (!code)
-		code = fill(out, (const struct wire_view *)views.data, count, parts, is_text, (struct weir_ipc_text *)texts,
-			    err);
+		code = fill(out, (const struct wire_view *)views.data, count, parts, is_text,
+			    (struct weir_ipc_text *)texts, err);
 	weir_buffer_release(&views);
 	return code;
 }

@@ -1,8 +1,9 @@
 /* Record batches and dictionary batches into memory of the caller.
  *
  * One walk over the arrays serves both steps. Without memory it counts field nodes, buffers and bytes; with memory it
- * fills the nodes and buffers of the message and copies each buffer to its place: the only copy that is made. A slice is
- * written as if it had been cut out: offsets start at 0, bits at the first bit, bytes and children outside it stay away.
+ * fills the nodes and buffers of the message and copies each buffer to its place: the only copy that is made. A slice
+ * is written as if it had been cut out: offsets start at 0, bits at the first bit, bytes and children outside it stay
+ * away.
  */
 #include "base/checked.h"
 #include "arrow/arrow_impl.h"

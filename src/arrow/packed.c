@@ -49,7 +49,8 @@ struct reading {
 
 static int refuse(const struct reading *reading, struct weir_error *err)
 {
-	return weir_error_set(err, WEIR_E_DATA, "packed rows of %llu bytes end inside a column", (unsigned long long)reading->size);
+	return weir_error_set(err, WEIR_E_DATA, "packed rows of %llu bytes end inside a column",
+			      (unsigned long long)reading->size);
 }
 
 /* The next `count` values of so many bytes. */
@@ -57,7 +58,8 @@ static int take(struct reading *reading, int64_t count, uint64_t width, struct w
 {
 	uint64_t size;
 
-	if (count < 0 || weir_mul_overflows((uint64_t)count, width, &size) || weir_range_outside(reading->at, size, reading->size))
+	if (count < 0 || weir_mul_overflows((uint64_t)count, width, &size) ||
+	    weir_range_outside(reading->at, size, reading->size))
 		return refuse(reading, err);
 	*out = (struct weir_buffer){.data = reading->bytes + reading->at, .size = size};
 	reading->at += weir_round_up(size, IPC_ALIGN_PACKED);
@@ -153,8 +155,8 @@ static int read_array(struct reading *reading, const struct weir_type *type, int
 	return code;
 }
 
-int weir_packed_open(struct weir_account *account, const struct weir_schema *schema, const uint8_t *bytes, uint64_t size,
-		     struct weir_batch **out, struct weir_error *err)
+int weir_packed_open(struct weir_account *account, const struct weir_schema *schema, const uint8_t *bytes,
+		     uint64_t size, struct weir_batch **out, struct weir_error *err)
 {
 	struct reading reading = {.account = account, .bytes = bytes, .size = size};
 	size_t columns_size = (schema->field_count + 1) * sizeof(struct weir_array *);

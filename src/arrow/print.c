@@ -93,7 +93,8 @@ static int print_bytes(const struct weir_type *type, const uint8_t *bytes, size_
 	if (weir_type_is_text(type)) {
 		if (style == WEIR_PRINT_JSON)
 			return print_json_string(bytes, size, out, err);
-		return style == WEIR_PRINT_TABLE ? print_visible(bytes, size, out, err) : weir_text_append(out, bytes, size, err);
+		return style == WEIR_PRINT_TABLE ? print_visible(bytes, size, out, err)
+						 : weir_text_append(out, bytes, size, err);
 	}
 	if (style != WEIR_PRINT_JSON)
 		return print_binary(bytes, size, out, err);
@@ -109,7 +110,8 @@ static int print_bytes(const struct weir_type *type, const uint8_t *bytes, size_
 
 static int64_t offset_at(const struct weir_array *array, int64_t row, bool is_large)
 {
-	return is_large ? ((const int64_t *)array->buffers[1].data)[row] : ((const int32_t *)array->buffers[1].data)[row];
+	return is_large ? ((const int64_t *)array->buffers[1].data)[row]
+			: ((const int32_t *)array->buffers[1].data)[row];
 }
 
 /* Text that stands between quotes in JSON. */
@@ -129,7 +131,8 @@ static int quoted(int (*print)(const struct weir_array *, int64_t, struct weir_t
 static int print_plain(const struct weir_array *array, int64_t place, struct weir_text *out, struct weir_error *err)
 {
 	char text[WEIR_VALUE_TEXT_MAX];
-	size_t size = weir_value_format(array->type, array->buffers[1].data + (size_t)place * array->type->byte_width, text);
+	size_t size = weir_value_format(array->type, array->buffers[1].data + (size_t)place * array->type->byte_width,
+					text);
 
 	return weir_text_append(out, text, size, err);
 }
@@ -207,11 +210,11 @@ static int print_nested(const struct weir_array *array, int64_t place, struct we
 	case WEIR_STRUCT:
 		return print_struct(array, place, out, err);
 	case WEIR_FIXED_LIST:
-		return print_list(array->children[0], place * array->type->list_size, (place + 1) * array->type->list_size, out,
-				  err);
+		return print_list(array->children[0], place * array->type->list_size,
+				  (place + 1) * array->type->list_size, out, err);
 	default:
-		return print_list(array->children[0], offset_at(array, place, is_large), offset_at(array, place + 1, is_large),
-				  out, err);
+		return print_list(array->children[0], offset_at(array, place, is_large),
+				  offset_at(array, place + 1, is_large), out, err);
 	}
 }
 

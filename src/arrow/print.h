@@ -1,5 +1,5 @@
-/* print: single values as text, for tables and messages. Locale-free. Not for loops over millions of rows in the engine:
- * for what people and pipes read. */
+/* print: single values as text, for tables and messages. Locale-free. Not for loops over millions of rows in the
+ * engine: for what people and pipes read. */
 #ifndef WEIR_ARROW_PRINT_H
 #define WEIR_ARROW_PRINT_H
 

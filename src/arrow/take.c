@@ -13,8 +13,8 @@ struct picked {
 	bool missing; /* some rows are -1 */
 };
 
-/* How far ahead values are fetched, which lie anywhere, so that the processor does not see them coming; and texts, where even that is
- * anywhere which says where they begin. */
+/* How far ahead values are fetched, which lie anywhere, so that the processor does not see them coming; and texts,
+ * where even that is anywhere which says where they begin. */
 enum { TAKE_AHEAD = 64, TAKE_TEXTS_AHEAD = 24 };
 
 static struct weir_array *take(const struct picked *picked, const struct weir_array *array, struct weir_error *err);
@@ -179,7 +179,7 @@ static int take_offsets(const struct picked *picked, const struct weir_array *ar
 				__builtin_prefetch(from + begins[picked->rows[i + TAKE_TEXTS_AHEAD]] + 15);            \
 			if (!size)                                                                                     \
 				continue;                                                                              \
-			/* Short ones as sixteen bytes at once, where both sides have them; what follows comes later. */ \
+			/* Short ones as sixteen bytes at once, where both sides have them. */                         \
 			if (size <= 16 && (uint64_t)ends[i] + 16 <= to_size &&                                         \
 			    (uint64_t)begins[picked->rows[i]] + 16 <= array->buffers[2].size)                          \
 				memcpy(to + ends[i], from + begins[picked->rows[i]], 16);                              \
@@ -394,8 +394,8 @@ static struct weir_array *take(const struct picked *picked, const struct weir_ar
 	return out;
 }
 
-int weir_arrays_take(struct weir_account *account, struct weir_array *const *arrays, uint32_t array_count, const int64_t *rows,
-		     int64_t count, struct weir_array **out, struct weir_error *err)
+int weir_arrays_take(struct weir_account *account, struct weir_array *const *arrays, uint32_t array_count,
+		     const int64_t *rows, int64_t count, struct weir_array **out, struct weir_error *err)
 {
 	struct picked how = {.account = account, .rows = rows, .count = count};
 	int64_t least = 0, most = -1;

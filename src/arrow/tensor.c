@@ -23,7 +23,8 @@ bool weir_field_has_extension(const struct weir_field *field, const char *name)
 static bool same_entry(const struct weir_field *a, const struct weir_field *b, const char *key)
 {
 	uint32_t x_size = 0, y_size = 0;
-	const char *x = weir_metadata_get(&a->metadata, key, &x_size), *y = weir_metadata_get(&b->metadata, key, &y_size);
+	const char *x = weir_metadata_get(&a->metadata, key, &x_size),
+		   *y = weir_metadata_get(&b->metadata, key, &y_size);
 
 	return x_size == y_size && (!x_size || memcmp(x, y, x_size) == 0);
 }
@@ -137,14 +138,16 @@ bool weir_tensor_ragged(const struct weir_field *field)
 	json_t *metadata;
 
 	if (type->id != WEIR_STRUCT || (!in_lists && !weir_field_has_extension(field, WEIR_RAGGED_TENSOR)) ||
-	    type->field_count != 2 || strcmp(type->fields[0].name, "data") != 0 || strcmp(type->fields[1].name, "shape") != 0)
+	    type->field_count != 2 || strcmp(type->fields[0].name, "data") != 0 ||
+	    strcmp(type->fields[1].name, "shape") != 0)
 		return false;
 	type = field->type->fields[1].type;
 	if (field->type->fields[0].type->id != WEIR_LIST_TYPE && field->type->fields[0].type->id != WEIR_LARGE_LIST)
 		return false;
 	if (in_lists)
 		return type->id == WEIR_LIST_TYPE && type->fields[0].type->id == WEIR_INT64;
-	if (type->id != WEIR_FIXED_LIST || type->fields[0].type->id != WEIR_INT32 || type->list_size > WEIR_TENSOR_DIMS_MAX)
+	if (type->id != WEIR_FIXED_LIST || type->fields[0].type->id != WEIR_INT32 ||
+	    type->list_size > WEIR_TENSOR_DIMS_MAX)
 		return false;
 	metadata = metadata_of(field);
 	plain = !json_object_get(metadata, "permutation");
@@ -190,8 +193,8 @@ static const struct weir_type *items_of(const struct weir_field *field)
 	return field->type->id == WEIR_STRUCT ? field->type->fields[0].type : field->type;
 }
 
-/* 64-bit offsets are for rows that were too many for others: of Ray Data's types, which always have them, they say nothing, and
- * pyarrow wants none in the type that both become. */
+/* 64-bit offsets are for rows that were too many for others: of Ray Data's types, which always have them, they say
+ * nothing, and pyarrow wants none in the type that both become. */
 static bool is_large(const struct weir_field *field)
 {
 	return weir_field_has_extension(field, WEIR_RAGGED_TENSOR) && items_of(field)->id == WEIR_LARGE_LIST;
@@ -264,7 +267,8 @@ static int put_sizes(const struct rows *rows, const int64_t *sizes, int64_t coun
 		int64_t size = i < front ? 1 : sizes[i - front];
 
 		if (size < 0 || size > INT32_MAX)
-			return weir_error_set(rows->err, WEIR_E_DATA, "a tensor has the size %lld in one dimension", (long long)size);
+			return weir_error_set(rows->err, WEIR_E_DATA, "a tensor has the size %lld in one dimension",
+					      (long long)size);
 		out[i] = (int32_t)size;
 	}
 	return WEIR_OK;
@@ -285,8 +289,8 @@ static int ragged_sizes(const struct rows *rows, int64_t row, int32_t dims, int3
 		first = (shapes->offset + at) * count;
 	}
 	if (count < 0 || count > dims)
-		return weir_error_set(rows->err, WEIR_E_DATA, "a tensor has %lld dimensions where %d are meant", (long long)count,
-				      (int)dims);
+		return weir_error_set(rows->err, WEIR_E_DATA, "a tensor has %lld dimensions where %d are meant",
+				      (long long)count, (int)dims);
 	for (int64_t i = 0; i < count; i++)
 		sizes[i] = in_lists ? ((const int64_t *)numbers->buffers[1].data)[numbers->offset + first + i]
 				    : ((const int32_t *)numbers->buffers[1].data)[numbers->offset + first + i];
@@ -296,8 +300,9 @@ static int ragged_sizes(const struct rows *rows, int64_t row, int32_t dims, int3
 /* A row that nobody selected may have been left empty by whoever decoded the others. */
 static bool is_left_out(const struct rows *rows, int64_t row)
 {
-	return is_null(rows->from, row) || (rows->from->type->id != WEIR_FIXED_LIST && rows->from->type->id != WEIR_STRUCT &&
-					    list_offset(rows->from, row) == list_offset(rows->from, row + 1));
+	return is_null(rows->from, row) ||
+	       (rows->from->type->id != WEIR_FIXED_LIST && rows->from->type->id != WEIR_STRUCT &&
+		list_offset(rows->from, row) == list_offset(rows->from, row + 1));
 }
 
 static bool has_no_items(const struct weir_tensor_shape *shape)
@@ -319,7 +324,8 @@ static struct weir_array *shapes_of(const struct rows *rows, const struct weir_t
 
 	if (array)
 		child = weir_array_new(rows->account, weir_type_of(WEIR_INT32), rows->err);
-	if (!child || weir_buffer_new(rows->account, (uint64_t)(count * dims) * 4, &child->buffers[1], &data, rows->err)) {
+	if (!child ||
+	    weir_buffer_new(rows->account, (uint64_t)(count * dims) * 4, &child->buffers[1], &data, rows->err)) {
 		weir_array_unref(child);
 		weir_array_unref(array);
 		return NULL;
@@ -355,8 +361,8 @@ static int check_lists(const struct rows *rows, const struct weir_tensor_shape *
 		have = list_offset(rows->from, i + 1) - list_offset(rows->from, i);
 		if (have == want || is_left_out(rows, i))
 			continue;
-		weir_error_set(rows->err, WEIR_E_DATA, "a tensor has %lld items where its shape says %lld", (long long)have,
-			       (long long)want);
+		weir_error_set(rows->err, WEIR_E_DATA, "a tensor has %lld items where its shape says %lld",
+			       (long long)have, (long long)want);
 		weir_error_at_row(rows->err, i);
 		return rows->err->code;
 	}
@@ -375,7 +381,8 @@ static struct weir_array *narrow(const struct rows *rows, const struct weir_arra
 		return NULL;
 	}
 	array = weir_array_new(rows->account, type, rows->err);
-	if (!array || weir_buffer_new(rows->account, ((uint64_t)lists->length + 1) * 4, &array->buffers[1], &offsets, rows->err)) {
+	if (!array || weir_buffer_new(rows->account, ((uint64_t)lists->length + 1) * 4, &array->buffers[1], &offsets,
+				      rows->err)) {
 		weir_array_unref(array);
 		return NULL;
 	}
@@ -396,7 +403,8 @@ static struct weir_array *narrow(const struct rows *rows, const struct weir_arra
 static struct weir_array *items(const struct rows *rows, const struct weir_type *type)
 {
 	bool inside = rows->from->type->id == WEIR_STRUCT;
-	struct weir_array *lists = inside ? weir_array_slice(rows->from->children[0], rows->from->offset, rows->from->length, rows->err)
+	struct weir_array *lists = inside ? weir_array_slice(rows->from->children[0], rows->from->offset,
+							     rows->from->length, rows->err)
 					  : weir_array_ref(rows->from);
 	struct weir_array *made = NULL;
 

@@ -58,7 +58,7 @@ struct weir_metadata {
 		const char *key;
 		const char *value;
 		uint32_t value_size;
-	} *entries;
+	} * entries;
 };
 
 struct weir_type;
@@ -114,10 +114,12 @@ const struct weir_type *weir_type_decimal(struct weir_account *account, enum wei
 					  int32_t scale, struct weir_error *err);
 const struct weir_type *weir_type_temporal(struct weir_account *account, enum weir_type_id id, enum weir_time_unit unit,
 					   const char *timezone, struct weir_error *err);
-const struct weir_type *weir_type_fixed_binary(struct weir_account *account, uint32_t byte_width, struct weir_error *err);
+const struct weir_type *weir_type_fixed_binary(struct weir_account *account, uint32_t byte_width,
+					       struct weir_error *err);
 /* LIST_TYPE, LARGE_LIST, FIXED_LIST (list_size) or MAP (item: the entries struct, ordered: keys sorted). */
-const struct weir_type *weir_type_list(struct weir_account *account, enum weir_type_id id, const struct weir_field *item,
-				       int32_t list_size, bool ordered, struct weir_error *err);
+const struct weir_type *weir_type_list(struct weir_account *account, enum weir_type_id id,
+				       const struct weir_field *item, int32_t list_size, bool ordered,
+				       struct weir_error *err);
 const struct weir_type *weir_type_struct(struct weir_account *account, const struct weir_field *fields, uint32_t count,
 					 struct weir_error *err);
 const struct weir_type *weir_type_dictionary(struct weir_account *account, const struct weir_type *index,
@@ -132,9 +134,9 @@ const struct weir_type *weir_type_values(const struct weir_type *type);
 int weir_type_print(const struct weir_type *type, struct weir_text *out, struct weir_error *err);
 /* Into a fixed buffer, cut with … when too long; for error messages. Returns `buffer`. */
 const char *weir_type_name(const struct weir_type *type, char *buffer, size_t size);
-/* The reverse of print, for cast('x as T') and options: "int32", "decimal128(10, 2)", "list<item: int8>"; the names that
- * people use elsewhere ("float64", "utf8", "str", "bytes", "list<int8>") are understood too. Field names in structs end
- * at ':'. */
+/* The reverse of print, for cast('x as T') and options: "int32", "decimal128(10, 2)", "list<item: int8>"; the names
+ * that people use elsewhere ("float64", "utf8", "str", "bytes", "list<int8>") are understood too. Field names in
+ * structs end at ':'. */
 const struct weir_type *weir_type_parse(struct weir_account *account, const char *text, struct weir_error *err);
 
 bool weir_type_is_integer(const struct weir_type *type);
@@ -177,9 +179,10 @@ const struct weir_type *weir_type_unify(struct weir_account *account, const stru
 /* The same for fields, whose metadata may make them tensors. out->type is a new reference, all else is borrowed. */
 int weir_field_unify(struct weir_account *account, const struct weir_field *a, const struct weir_field *b,
 		     struct weir_field *out, struct weir_error *err);
-/* The same with 64-bit offsets wherever there are 32-bit ones, for arrays that would not fit otherwise; maps and dictionaries
- * stay. A reference, as from unify. */
-const struct weir_type *weir_type_large(struct weir_account *account, const struct weir_type *type, struct weir_error *err);
+/* The same with 64-bit offsets wherever there are 32-bit ones, for arrays that would not fit otherwise; maps and
+ * dictionaries stay. A reference, as from unify. */
+const struct weir_type *weir_type_large(struct weir_account *account, const struct weir_type *type,
+					struct weir_error *err);
 struct weir_schema *weir_schema_unify(struct weir_account *account, const struct weir_schema *a,
 				      const struct weir_schema *b, struct weir_error *err);
 

@@ -40,8 +40,8 @@ static const struct weir_type *unify_integers(const struct weir_type *a, const s
 
 	if (weir_type_is_signed(a) == weir_type_is_signed(b))
 		return a->byte_width >= b->byte_width ? a : b;
-	/* An unsigned integer needs a signed one of twice its width; there is none above 64 bits, and there the cast says
-	 * so when a value does not fit. */
+	/* An unsigned integer needs a signed one of twice its width; there is none above 64 bits, and there the cast
+	 * says so when a value does not fit. */
 	width = 2 * plus->byte_width > minus->byte_width ? 2 * plus->byte_width : minus->byte_width;
 	return weir_type_of(by_width[width > 8 ? 8 : width]);
 }
@@ -373,7 +373,8 @@ static const struct weir_type *large_struct(struct weir_account *account, const 
 	return made;
 }
 
-const struct weir_type *weir_type_large(struct weir_account *account, const struct weir_type *type, struct weir_error *err)
+const struct weir_type *weir_type_large(struct weir_account *account, const struct weir_type *type,
+					struct weir_error *err)
 {
 	struct weir_field item;
 	const struct weir_type *made;

@@ -177,8 +177,8 @@ static int check_codes(const struct weir_array *array, const struct place *place
 	return WEIR_OK;
 }
 
-/* The bytes as a whole, then that no value begins inside a character. When that fails it may be the fault of bytes under
- * a null, which mean nothing: then row by row. */
+/* The bytes as a whole, then that no value begins inside a character. When that fails it may be the fault of bytes
+ * under a null, which mean nothing: then row by row. */
 static int check_text(const struct weir_array *array, const struct place *place, struct weir_error *err)
 {
 	const uint8_t *bytes = array->buffers[2].data, *validity = array->buffers[0].data;

@@ -7,8 +7,8 @@
 
 enum { WEIR_VALUE_TEXT_MAX = 128 }; /* what weir_value_format needs at most */
 
-/* Reads `size` bytes of text as a value of a FIXED or BITS type (a bool as one byte) into `out`; false when it is none, or
- * does not fit. No blanks around it. */
+/* Reads `size` bytes of text as a value of a FIXED or BITS type (a bool as one byte) into `out`; false when it is none,
+ * or does not fit. No blanks around it. */
 bool weir_value_parse(const struct weir_type *type, const char *text, size_t size, void *out);
 /* The text that parse reads back, as Python would write it, terminated; returns its size. */
 size_t weir_value_format(const struct weir_type *type, const void *value, char *buffer);

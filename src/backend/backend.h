@@ -33,18 +33,19 @@ void weir_session_memory(struct weir_session *session, struct weir_mem_stats *ou
 void weir_session_spilled(struct weir_session *session, uint64_t *written, uint64_t *read);
 /* While nothing runs: pages of chunks that are gone go back to the machine, but for a few. */
 void weir_session_trim(struct weir_session *session);
-/* What a consumer keeps of its rows in memory that no account of the session has (a buffer to shuffle in, batches made ready): so much
- * more, or less when negative. Runs go without it from now on; what is measured does not count it a second time. */
+/* What a consumer keeps of its rows in memory that no account of the session has (a buffer to shuffle in, batches made
+ * ready): so much more, or less when negative. Runs go without it from now on; what is measured does not count it a
+ * second time. */
 void weir_session_hold(struct weir_session *session, int64_t bytes);
-/* Memory in which batches of the program lie that loops have joined: what is in use there since a run began counts as handed to the program.
- * NULL: it may be gone from now on. */
+/* Memory in which batches of the program lie that loops have joined: what is in use there since a run began counts as
+ * handed to the program. NULL: it may be gone from now on. */
 void weir_session_program(struct weir_session *session, struct weir_mem *mem);
 /* A loop will have so much more in use there, or less when negative, so that there is room before it does. */
 void weir_session_expect(struct weir_session *session, int64_t bytes);
 /* Chunks between stages and blocks that are kept; made when first asked for. */
 int weir_session_store(struct weir_session *session, struct weir_store **out, struct weir_error *err);
-/* Chunks that are kept after their run (blocks) may be spilled when they are many: the session holds a list of them, which
- * does not keep them alive. Forget comes before the last reference goes. */
+/* Chunks that are kept after their run (blocks) may be spilled when they are many: the session holds a list of them,
+ * which does not keep them alive. Forget comes before the last reference goes. */
 int weir_session_keep(struct weir_session *session, struct weir_chunk *chunk, struct weir_error *err);
 void weir_session_forget(struct weir_session *session, struct weir_chunk *chunk);
 /* Spills of these, the oldest first, until at most `resident_max` bytes are in memory. Waits for the disk. Fails
@@ -59,7 +60,8 @@ void weir_session_spill_some(struct weir_session *session, int64_t bytes);
 
 struct weir_launcher; /* backend/local/launcher.h: how a worker process is made */
 
-/* A step that runs in worker processes: one Python function, as the engine sees it. Zero means the default throughout. */
+/* A step that runs in worker processes: one Python function, as the engine sees it. Zero means the default
+ * throughout. */
 struct weir_call {
 	const char *name; /* "MapBatches(f)", for messages and stats */
 	const struct weir_launcher *launcher;
@@ -69,28 +71,31 @@ struct weir_call {
 	uint32_t slots_max;   /* as many as the session has threads */
 	uint32_t slots_first; /* started with the run: 1 */
 	uint32_t in_flight;   /* batches given to a worker ahead: 2 */
-	int64_t batch_rows; /* a task holds at least so many rows, if there are; chunks in front end on multiples of it */
+	/* a task holds at least so many rows, if there are; chunks in front end on multiples of it */
+	int64_t batch_rows;
 	int64_t chunk_bytes; /* about how large chunks in front of it are: 8 MiB */
 	uint32_t
 		fine; /* > 0: a task holds one batch; without batch_rows, so many rows of a split at first, then more */
 	uint32_t fine_first; /* the same of the first split, which may be the only one; 0: as fine */
 	uint32_t paced;      /* 1: with fine and batch_rows, several batches where they take little time */
-	uint32_t
-		keeps_splits; /* 1: what splits are matters: behind it, what a sink gets at once is of one, and which ones make
-				* a task of batch_rows does not depend on who is ready first. 2: nor where some splits have as many
-				* rows by themselves and others have not */
+	/* 1: what splits are matters: behind it, what a sink gets at once is of one, and which ones make a task of
+	 * batch_rows does not depend on who is ready first. 2: nor where some splits have as many rows by themselves
+	 * and others have not */
+	uint32_t keeps_splits;
 	uint32_t whole_splits; /* 1: a task holds what there is of one split, up to chunk_bytes; batch_rows is 0 */
 	uint32_t milli_cpus, milli_gpus; /* of the session's, by one busy worker */
-	int64_t memory; /* what a worker is taken to need until it is measured: 4 × chunk_bytes + start, or 4 × the largest batch that
-				* waits for it, if that is more */
+	/* what a worker is taken to need until it is measured: 4 × chunk_bytes + start, or 4 × the largest batch that
+	 * waits for it, if that is more */
+	int64_t memory;
 	int64_t start;         /* of that, what it has before its first batch: 16 MiB */
 	int64_t errored_max;   /* tasks whose function may fail; they are left out. −1: any number */
 	uint32_t user_retries; /* a function that fails is called again so often */
-	uint32_t attempts_max; /* a batch may end its worker so often, the last time with the run; 0: three times */
+	/* a batch may end its worker so often, the last time with the run; 0: three times */
+	uint32_t attempts_max;
 };
 
-/* Native steps behind a call. Their rows have no schema before they come, so a fragment is made for each one that is met,
- * whose source is `blocks` (ops/blocks.h). Any thread. */
+/* Native steps behind a call. Their rows have no schema before they come, so a fragment is made for each one that is
+ * met, whose source is `blocks` (ops/blocks.h). Any thread. */
 struct weir_template {
 	/* Borrowed until the run is freed; the same for equal schemas. */
 	int (*fragment)(void *state, const struct weir_schema *schema, const struct weir_fragment **out,
@@ -109,7 +114,8 @@ struct weir_run_stage {
 	struct weir_template template; /* LANES */
 };
 
-/* Of which split of the first stage rows were made, and of which of the split's chunks (0 if that is the last stage). */
+/* Of which split of the first stage rows were made, and of which of the split's chunks (0 if that is the last
+ * stage). */
 struct weir_place {
 	uint32_t split, chunk;
 };
@@ -165,8 +171,8 @@ struct weir_run_stats {
 	struct weir_exchange_counts exchanges[16]; /* of the first 16, in the order in which they run */
 };
 
-/* Runs until the end, an error or cancellation; commits the sink. The fragment stays the caller's. What has to be run before
- * it (ops/fragment.h) is run first, each as a run of its own inside this one: to whoever looks they are one. */
+/* Runs until the end, an error or cancellation; commits the sink. The fragment stays the caller's. What has to be run
+ * before it (ops/fragment.h) is run first, each as a run of its own inside this one: to whoever looks they are one. */
 struct weir_local_run;
 int weir_local_run_new(struct weir_session *session, struct weir_fragment *fragment, struct weir_local_run **out,
 		       struct weir_error *err);
@@ -175,10 +181,11 @@ int weir_local_run_new_staged(struct weir_session *session, struct weir_fragment
 			      const struct weir_run_tail *tail, struct weir_local_run **out, struct weir_error *err);
 int weir_local_run_wait(struct weir_local_run *run,
 			struct weir_error *err); /* starts lanes; returns when all is over */
-/* After a wait that failed: clear lets go of the fragment's splits, so that the fragment can be released and built again in
- * its place; again makes ready for another wait. A cancellation in between counts for it. */
+/* After a wait that failed: clear lets go of the fragment's splits, so that the fragment can be released and built
+ * again in its place; again makes ready for another wait. A cancellation in between counts for it. */
 void weir_local_run_clear(struct weir_local_run *run);
-/* After it has been waited for the last time. True: it had exchanges, and looks at its fragment no more, which may be ended. */
+/* After it has been waited for the last time. True: it had exchanges, and looks at its fragment no more, which may be
+ * ended. */
 bool weir_local_run_retire(struct weir_local_run *run);
 /* Whether it failed in what has to be run before its fragment: then nothing has been seen of the result. */
 bool weir_local_run_failed_before(const struct weir_local_run *run);
@@ -190,10 +197,11 @@ const char *weir_local_run_stage_stats(struct weir_local_run *run, uint32_t stag
 				       struct weir_stage_stats *out); /* its name */
 /* The consumer has a delivered chunk; any thread, outside of deliver. */
 void weir_local_run_taken(struct weir_local_run *run, uint64_t number);
-/* The consumer has nothing to do but wait for the next chunk: what it still holds is not going to come back meanwhile. Any thread. */
+/* The consumer has nothing to do but wait for the next chunk: what it still holds is not going to come back meanwhile.
+ * Any thread. */
 void weir_local_run_awaited(struct weir_local_run *run);
-/* The calling thread waits for somebody outside (the program, rows of another run), until the end. If it is one that works for a run, that run
- * does not move by it meanwhile. */
+/* The calling thread waits for somebody outside (the program, rows of another run), until the end. If it is one that
+ * works for a run, that run does not move by it meanwhile. */
 void weir_local_wait_begin(void);
 void weir_local_wait_end(void);
 /* After a wait that failed; false: no user code did. */

@@ -1,5 +1,5 @@
-/* arena: many small things that die together. Memory comes from an account in pieces that double up to 1 MiB; nothing is
- * freed before clear or release. All-zero plus an account is the empty arena. */
+/* arena: many small things that die together. Memory comes from an account in pieces that double up to 1 MiB; nothing
+ * is freed before clear or release. All-zero plus an account is the empty arena. */
 #ifndef WEIR_BASE_ARENA_H
 #define WEIR_BASE_ARENA_H
 

@@ -38,7 +38,8 @@ struct weir_frame_class {
 	uint64_t used_at;             /* `tick` when last asked for a frame */
 };
 
-/* Pieces of one size that have no pages: mapped, to be used again. There is room in the list for all that were ever made. */
+/* Pieces of one size that have no pages: mapped, to be used again. There is room in the list for all that were ever
+ * made. */
 struct weir_frame_pieces {
 	void **cold;
 	size_t cold_count, made;
@@ -50,8 +51,8 @@ struct weir_frame_region {
 };
 
 struct weir_frames {
-	int64_t limit;          /* 0: none */
-	_Atomic int64_t beside; /* memory that nobody counted, as measured: warm frames leave room for it */
+	int64_t limit;                 /* 0: none */
+	_Atomic int64_t beside;        /* memory that nobody counted, as measured: warm frames leave room for it */
 	const _Atomic int64_t *handed; /* of what is counted: the program's by now; NULL: none */
 	/* Bytes that are weir's: frames, in use or warm, and what weir_frames_count was told. Relaxed: figures to be
 	 * compared with a limit, they order nothing. */
@@ -89,13 +90,13 @@ void weir_frames_count(struct weir_frames *frames, int64_t bytes);
 #define WEIR_SMALL_CLASS_COUNT (8 + 5 * 4) /* 64 bytes … 16 KiB */
 
 struct weir_small_class {
-	pthread_mutex_t lock; /* guards the slabs; rank: outside that of `weir_small` */
+	pthread_mutex_t lock;          /* guards the slabs; rank: outside that of `weir_small` */
 	struct weir_small_slab *slabs; /* those with room */
 };
 
 struct weir_small {
 	struct weir_small_class classes[WEIR_SMALL_CLASS_COUNT];
-	pthread_mutex_t lock; /* guards what follows; rank: innermost */
+	pthread_mutex_t lock;                /* guards what follows; rank: innermost */
 	struct weir_small_slab *warm, *cold; /* slabs that no class has: with pages, and without */
 	uint32_t warm_count, warm_max;
 	char **regions;
@@ -103,7 +104,7 @@ struct weir_small {
 };
 
 void weir_small_init(struct weir_small *small, int64_t limit); /* 0: none, of which little is kept warm, too */
-void weir_small_release(struct weir_small *small); /* whatever is in use goes, too */
+void weir_small_release(struct weir_small *small);             /* whatever is in use goes, too */
 /* `size`: at least WEIR_ALIGN, below WEIR_FRAME_MIN. NULL: the system refuses. */
 void *weir_small_take(struct weir_small *small, size_t size);
 void weir_small_give(struct weir_small *small, void *piece, size_t size);

@@ -1,8 +1,8 @@
 /* cpu: which build of the kernels this machine runs.
  *
  * Kernel files are compiled once per level with WEIR_KERNEL_SUFFIX set (meson.build); each defines one const table of
- * function pointers named with the suffix. weir_cpu_level() picks the level once: what the CPU has, or WEIR_CPU=v2|v3|v4
- * (an unknown or unavailable level is reported and ignored).
+ * function pointers named with the suffix. weir_cpu_level() picks the level once: what the CPU has, or
+ * WEIR_CPU=v2|v3|v4 (an unknown or unavailable level is reported and ignored).
  */
 #ifndef WEIR_BASE_CPU_H
 #define WEIR_BASE_CPU_H

@@ -1,5 +1,5 @@
-/* SeedSequence: the words of all seeds are mixed into a pool of four, and the pool is drawn out to the state and the step. The
- * constants are part of the definition. */
+/* SeedSequence: the words of all seeds are mixed into a pool of four, and the pool is drawn out to the state and the
+ * step. The constants are part of the definition. */
 #include "base/draws.h"
 #include "base/error.h"
 

@@ -1,7 +1,8 @@
-/* draws: a sequence of random numbers, fixed by definition: what numpy.random.default_rng(words).random() gives for the same words.
+/* draws: a sequence of random numbers, fixed by definition: what numpy.random.default_rng(words).random() gives for the
+ * same words.
  *
- * PCG64 (XSL-RR, 128 bits of state), seeded by NumPy's SeedSequence. A program that draws by NumPy and one that draws here agree
- * (test vectors in tests/c/base). Not for secrets. */
+ * PCG64 (XSL-RR, 128 bits of state), seeded by NumPy's SeedSequence. A program that draws by NumPy and one that draws
+ * here agree (test vectors in tests/c/base). Not for secrets. */
 #ifndef WEIR_BASE_DRAWS_H
 #define WEIR_BASE_DRAWS_H
 

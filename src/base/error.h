@@ -46,7 +46,7 @@ enum {
 #define X(name, text, python) WEIR_PLACE_##name,
 	WEIR_ERROR_LIST(X)
 #undef X
-	WEIR_CODE_COUNT
+		WEIR_CODE_COUNT
 };
 
 #define WEIR_NO_ROW (-1)
@@ -55,14 +55,15 @@ enum {
 /* All-zero is "no error". Texts are cut at whole UTF-8 characters when they do not fit. */
 struct weir_error {
 	int code;
-	int errno_value;    /* 0 unless the system refused */
-	uint64_t offset;    /* byte in `source`; meaningful when has_offset */
-	int64_t row;        /* row in `source`, from 0; meaningful when has_row */
-	int64_t row_count;  /* rows it is about, from `row` on, when they are known to be more than one */
-	int64_t line;       /* line of a text file, from 1; meaningful when has_line */
-	/* line_in_range: counted from the beginning of a byte range; the source adds the lines before it (op.h: confirm). */
+	int errno_value;   /* 0 unless the system refused */
+	uint64_t offset;   /* byte in `source`; meaningful when has_offset */
+	int64_t row;       /* row in `source`, from 0; meaningful when has_row */
+	int64_t row_count; /* rows it is about, from `row` on, when they are known to be more than one */
+	int64_t line;      /* line of a text file, from 1; meaningful when has_line */
+	/* line_in_range: counted from the beginning of a byte range; the source adds the lines before it (op.h:
+	 * confirm). */
 	uint8_t has_offset, has_row, has_line, line_in_range;
-	char source[256];   /* file, directory, "expression", …; empty when unknown */
+	char source[256]; /* file, directory, "expression", …; empty when unknown */
 	char column[128];
 	char operator_name[64];
 	char value[128];    /* the value it is about, as text; the message has it too where it helps */
@@ -92,15 +93,14 @@ void weir_error_clear(struct weir_error *err);
 /* One line for people: "data/a.parquet: column price, row 17, line 18, byte 4096: message". Returns `buffer`. */
 const char *weir_error_format(const struct weir_error *err, char *buffer, size_t size);
 
-const char *weir_code_name(int code);   /* "WEIR_E_DATA" */
+const char *weir_code_name(int code); /* "WEIR_E_DATA" */
 const char *weir_code_text(int code);
 const char *weir_code_python(int code);
 
 /* A broken invariant: prints where and aborts. On in every build, at batch grain; WEIR_DCHECK is for row loops and
  * exists only with WEIR_DEBUG. */
 _Noreturn void weir_assert_failed(const char *condition, const char *file, int line);
-#define WEIR_ASSERT(condition)                                                                                         \
-	((condition) ? (void)0 : weir_assert_failed(#condition, __FILE__, __LINE__))
+#define WEIR_ASSERT(condition) ((condition) ? (void)0 : weir_assert_failed(#condition, __FILE__, __LINE__))
 #ifdef WEIR_DEBUG
 #define WEIR_DCHECK(condition) WEIR_ASSERT(condition)
 #else

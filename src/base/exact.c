@@ -34,9 +34,10 @@ static void add_wide(struct weir_exact *sum, __int128 total, uint32_t place)
 		weir_exact_settle(sum);
 }
 
-/* Many values at once: of a value that is added to a power of two 2^s, greater by far, only what is a multiple of 2^(s − 53) is left in
- * the sum; what that rounded away is a double itself. So a layer of digits is taken off all values by additions alone, each exact,
- * and the layers' sums are exact, too, since MANY_MAX values carry into LAYER_ROOM bits at most:
+/* Many values at once: of a value that is added to a power of two 2^s, greater by far, only what is a multiple of 2^(s
+ * − 53) is left in the sum; what that rounded away is a double itself. So a layer of digits is taken off all values by
+ * additions alone, each exact, and the layers' sums are exact, too, since MANY_MAX values carry into LAYER_ROOM bits at
+ * most:
  *
  *     value   ├──────────── 53 bits, anywhere ────────────┤
  *     2^s  ├─ LAYER_ROOM ─┼─ first layer ─┼─ second layer ─┼─ …      each 53 − LAYER_ROOM bits

@@ -1,8 +1,8 @@
 /* exact: sums of doubles without any rounding, so that the order of adding, and how many add, does not matter.
  *
- * A sum is a number of fixed point, wide enough for every double: digit i stands for digits[i] × 2^(32 i − 1074). A double's
- * 53 bits, shifted to their place, fall into two neighbouring digits. Digits are 64 bits wide and may be negative, so that
- * many values are added before carries are settled.
+ * A sum is a number of fixed point, wide enough for every double: digit i stands for digits[i] × 2^(32 i − 1074). A
+ * double's 53 bits, shifted to their place, fall into two neighbouring digits. Digits are 64 bits wide and may be
+ * negative, so that many values are added before carries are settled.
  *
  *     digits[67] … digits[i + 1]  digits[i] … digits[0]
  *                  └─ 52 bits ──┘└ 32 bits ┘              of one value
@@ -71,8 +71,8 @@ void weir_exact_add_many(struct weir_exact *sum, const double *values, uint32_t 
 /* count × 2^1024, one beyond the greatest double. */
 void weir_exact_add_beyond(struct weir_exact *sum, int64_t count);
 
-/* The sum of squares, in the same way: a square has 106 bits and twice the exponent, digits[i] stands for 2^(32 i − 2148).
- * NaN and infinities are left out. */
+/* The sum of squares, in the same way: a square has 106 bits and twice the exponent, digits[i] stands for 2^(32 i −
+ * 2148). NaN and infinities are left out. */
 struct weir_exact_squares {
 	uint64_t digits[WEIR_EXACT_SQUARE_DIGITS];
 	uint32_t adds;
@@ -113,7 +113,8 @@ void weir_exact_merge(struct weir_exact *to, const struct weir_exact *from);
 double weir_exact_value(const struct weir_exact *sum);
 /* The same with more bits. */
 weir_wide_float weir_exact_wide(const struct weir_exact *sum);
-/* count × squares − sum², rounded once: what `count` values differ by, however far from zero they are. NaN where one is not finite. */
+/* count × squares − sum², rounded once: what `count` values differ by, however far from zero they are. NaN where one is
+ * not finite. */
 weir_wide_float weir_exact_spread(const struct weir_exact *sum, const struct weir_exact_squares *squares,
 				  uint64_t count);
 

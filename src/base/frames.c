@@ -13,23 +13,24 @@
  *
  * Where the exact class has no warm frame, a larger one of at most twice the size is cut and its tail unmapped; only
  * then a fresh one is mapped. Growing copies into a warm frame if there is one, else moves the pages with mremap, which
- * copies nothing. What is mapped never exceeds the most that was in use at once by more than WEIR_WARM_MAX, or a sixty-fourth
- * of the limit where that is more, so that sizes that keep changing do not pile up warm frames of every class. When warm frames must go, those of the class that
- * was asked for longest ago go first.
+ * copies nothing. What is mapped never exceeds the most that was in use at once by more than WEIR_WARM_MAX, or a
+ * sixty-fourth of the limit where that is more, so that sizes that keep changing do not pile up warm frames of every
+ * class. When warm frames must go, those of the class that was asked for longest ago go first.
  *
- * What the program was handed is counted and is not ours to limit: it is no reason to refuse a frame, and more of it than half of
- * the limit none to give warm ones back.
+ * What the program was handed is counted and is not ours to limit: it is no reason to refuse a frame, and more of it
+ * than half of the limit none to give warm ones back.
  *
  * Frames below 64 KiB are pieces: 64 are mapped together, and what goes back to the kernel are their pages, while the
- * place stays, on the class's list of cold ones. Unmapped one by one they would leave more holes than the kernel allows a
- * process mappings. As malloc's they would be cheaper to have, and dear to keep: where hundreds of columns come and go in pieces
- * of some 40 KiB, as in runs of a wide table at a small limit, a quarter to a third of what was in use stood free between them
- * (small.c has those below 16 KiB, for the same reason).
+ * place stays, on the class's list of cold ones. Unmapped one by one they would leave more holes than the kernel allows
+ * a process mappings. As malloc's they would be cheaper to have, and dear to keep: where hundreds of columns come and
+ * go in pieces of some 40 KiB, as in runs of a wide table at a small limit, a quarter to a third of what was in use
+ * stood free between them (small.c has those below 16 KiB, for the same reason).
  *
- * Huge pages are neither asked for nor refused, but for pieces. A frame's pages never exceed what it is charged, so the kernel's choice
- * does no harm; asking would touch 2 MiB where 16 KiB are used. Tried and dropped: frames cut from regions of huge pages,
- * and MADV_HUGEPAGE for those of 2 MiB and more. Where the host backs the guest's memory on demand, clearing a fresh huge
- * page costs three times what as many recycled small ones do (1.2 s instead of 0.4 for 600 MB).
+ * Huge pages are neither asked for nor refused, but for pieces. A frame's pages never exceed what it is charged, so the
+ * kernel's choice does no harm; asking would touch 2 MiB where 16 KiB are used. Tried and dropped: frames cut from
+ * regions of huge pages, and MADV_HUGEPAGE for those of 2 MiB and more. Where the host backs the guest's memory on
+ * demand, clearing a fresh huge page costs three times what as many recycled small ones do (1.2 s instead of 0.4 for
+ * 600 MB).
  *
  * Threads: everything may be called from any thread. Frames are unmapped under the lock, at most UNMAP_STEP bytes at a
  * time, so that `mapped` is exact when the limit is compared with it; fresh ones are mapped outside.
@@ -255,8 +256,8 @@ static void make_room(struct weir_frames *frames, int64_t more)
 	int64_t excess;
 
 	while (frames->limit > 0 &&
-	       (excess = load(&frames->total) - weir_frames_apart(frames) + load(&frames->beside) + more - frames->limit) >
-		       0 &&
+	       (excess = load(&frames->total) - weir_frames_apart(frames) + load(&frames->beside) + more -
+			 frames->limit) > 0 &&
 	       load(&frames->warm) > 0) {
 		int64_t gone;
 
@@ -285,7 +286,8 @@ static int reserve(struct weir_frames *frames, size_t size, struct weir_error *e
 	if (frames->limit > 0 && mapped_max > frames->limit + weir_frames_apart(frames))
 		mapped_max = frames->limit + weir_frames_apart(frames);
 	unmap_warm(frames, load(&frames->mapped) + (int64_t)size - mapped_max);
-	/* What is handed out cannot be had back by refusing others. It may be small memory, too, so that this errs on the late side. */
+	/* What is handed out cannot be had back by refusing others. It may be small memory, too, so that this errs on
+	 * the late side. */
 	fits = frames->limit == 0 || load(&frames->mapped) + (int64_t)size - handed(frames) <= frames->limit;
 	if (fits)
 		add(&frames->mapped, (int64_t)size);
@@ -294,7 +296,8 @@ static int reserve(struct weir_frames *frames, size_t size, struct weir_error *e
 		char more[16], limit[16], used[16], enough[16];
 		int64_t ours = in_use - handed(frames);
 
-		return weir_error_set(err, WEIR_E_LIMIT, "%s more do not fit the memory limit of %s: %s are in use: give at least %s",
+		return weir_error_set(err, WEIR_E_LIMIT,
+				      "%s more do not fit the memory limit of %s: %s are in use: give at least %s",
 				      weir_format_bytes((int64_t)size, more, sizeof(more)),
 				      weir_format_bytes(frames->limit, limit, sizeof(limit)),
 				      weir_format_bytes(ours, used, sizeof(used)),

@@ -11,8 +11,9 @@ enum { WEIR_EXACT_LANES = 8 };
 struct weir_exact_kernels {
 	/* The bits of the greatest magnitude; those of infinities and NaN are greater than any number's. */
 	uint64_t (*greatest)(const double *values, uint32_t count);
-	/* Takes away from each value what adding it to `high` keeps of it, then what adding the rest to `low` keeps; both are
-	 * powers of two. The sums of what was taken are in `sums`, and values hold what is left. False: nothing is. */
+	/* Takes away from each value what adding it to `high` keeps of it, then what adding the rest to `low` keeps;
+	 * both are powers of two. The sums of what was taken are in `sums`, and values hold what is left. False:
+	 * nothing is. */
 	bool (*take)(double *values, uint32_t count, double high, double low, double sums[2]);
 };
 

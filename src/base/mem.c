@@ -1,8 +1,9 @@
 /* Charging goes from an account up to the root, in two passes: first whoever has a grant is asked, from the bottom up,
  * and only when all agree is anything added, so that a refusal leaves every figure as it was.
  *
- * What is charged for `size` bytes: below 16 KiB, `size`; from there on the whole frame that serves it (frames.c), which
- * weir_alloc_size tells. The root's `used` is the sum of all charges; `total` in frames.c is that plus what is warm.
+ * What is charged for `size` bytes: below 16 KiB, `size`; from there on the whole frame that serves it (frames.c),
+ * which weir_alloc_size tells. The root's `used` is the sum of all charges; `total` in frames.c is that plus what is
+ * warm.
  */
 #include "base/mem.h"
 #include "base/base_impl.h"
@@ -87,9 +88,9 @@ static void small_free(struct weir_mem *mem, void *memory, size_t size)
 
 /* --- spares ---
  *
- * Memory of some KiB comes and goes by the thousand (the leaves of a wide table), in all lanes at once. So a lane keeps what it
- * frees, on a list per size, without a lock. Only sizes of a grid are kept, those of small.c, which is what buffers that grow ask
- * for:
+ * Memory of some KiB comes and goes by the thousand (the leaves of a wide table), in all lanes at once. So a lane keeps
+ * what it frees, on a list per size, without a lock. Only sizes of a grid are kept, those of small.c, which is what
+ * buffers that grow ask for:
  *
  *     64 128 192 256 320 384 448 512 │ 640 768 896 1024 │ … │ 10K 12K 14K
  *
@@ -393,8 +394,8 @@ void weir_mem_stats(const struct weir_mem *mem, struct weir_mem_stats *out)
 	out->peak = load(&mem->frames.total_peak);
 }
 
-/* Programs may bring a malloc of their own (jemalloc in LD_PRELOAD, a sanitizer's). Then glibc's has never been set up, and does that in its
- * first call of malloc_trim: not for several threads at once, which crashes. */
+/* Programs may bring a malloc of their own (jemalloc in LD_PRELOAD, a sanitizer's). Then glibc's has never been set up,
+ * and does that in its first call of malloc_trim: not for several threads at once, which crashes. */
 static bool malloc_has_trim(void)
 {
 	static _Atomic int found; /* 0: not looked for yet; 1: no; 2: yes. Relaxed: whoever looks finds the same. */

@@ -53,17 +53,17 @@ struct weir_mem_stats {
 int weir_mem_new(int64_t limit, struct weir_mem **out, struct weir_error *err);
 void weir_mem_free(struct weir_mem *mem); /* asserts that nothing is in use */
 struct weir_account *weir_mem_root(struct weir_mem *mem);
-/* For what is made to be handed to the program, which may keep it as long as it likes. It is counted, at the root too, but `limit` is
- * for everything else. */
+/* For what is made to be handed to the program, which may keep it as long as it likes. It is counted, at the root too,
+ * but `limit` is for everything else. */
 struct weir_account *weir_mem_handed(struct weir_mem *mem);
 void weir_mem_stats(const struct weir_mem *mem, struct weir_mem_stats *out);
-/* Gives warm frames back to the kernel until at most `keep` bytes are warm; and, where that is no more than is kept after a run, free slabs
- * and malloc's free pages, which is a look at all of them: not for what happens often. */
+/* Gives warm frames back to the kernel until at most `keep` bytes are warm; and, where that is no more than is kept
+ * after a run, free slabs and malloc's free pages, which is a look at all of them: not for what happens often. */
 void weir_mem_trim(struct weir_mem *mem, size_t keep);
 void weir_mem_trim_frames(struct weir_mem *mem, size_t keep); /* warm frames alone */
 
-/* What was measured beside all accounts (room between small pieces, libraries' malloc, other processes of the session): warm frames, and
- * nothing else, leave room for it below the limit. */
+/* What was measured beside all accounts (room between small pieces, libraries' malloc, other processes of the session):
+ * warm frames, and nothing else, leave room for it below the limit. */
 void weir_mem_beside(struct weir_mem *mem, int64_t bytes);
 
 void weir_account_init(struct weir_account *account, struct weir_account *parent, const char *name);
@@ -72,8 +72,8 @@ void weir_account_release(struct weir_account *account); /* asserts used == 0 */
 /* Charges without allocating (memory that others map: store chunks, zstd contexts). May ask, as an allocation does. */
 int weir_account_charge(struct weir_account *account, int64_t bytes, struct weir_error *err);
 void weir_account_discharge(struct weir_account *account, int64_t bytes);
-/* The same for memory that another account is charged (a chunk that a lane makes in the store): it counts against the nearest
- * grant, and above that not a second time. */
+/* The same for memory that another account is charged (a chunk that a lane makes in the store): it counts against the
+ * nearest grant, and above that not a second time. */
 int weir_account_claim(struct weir_account *account, int64_t bytes, struct weir_error *err);
 void weir_account_unclaim(struct weir_account *account, int64_t bytes);
 /* What is left of the nearest grant at or above this account, without asking; INT64_MAX where nobody asks. */
@@ -81,8 +81,8 @@ int64_t weir_account_room(const struct weir_account *account);
 
 /* What is charged, without spares. */
 int64_t weir_account_used(const struct weir_account *account);
-/* A lane's account, and those made below it afterwards, keep some of the small memory that is freed, for the next to ask for
- * as much: at most an eighth of the grant. It is freed before the account asks for more, and by spares_free. */
+/* A lane's account, and those made below it afterwards, keep some of the small memory that is freed, for the next to
+ * ask for as much: at most an eighth of the grant. It is freed before the account asks for more, and by spares_free. */
 void weir_account_spares_keep(struct weir_account *account);
 void weir_account_spares_free(struct weir_account *account);
 /* The size at or above `size`, up to 16 KiB, that spares are kept of. */
@@ -99,9 +99,10 @@ void *weir_alloc_zero(struct weir_account *account, size_t size, struct weir_err
 void *weir_realloc(struct weir_account *account, void *memory, size_t size_old, size_t size_new,
 		   struct weir_error *err);
 void weir_free(struct weir_account *account, void *memory, size_t size); /* NULL is fine */
-/* The contents of bytes that are added, each time within one allocation, are not needed any more: whole pages of them may go to others once that is
- * flushed. They stay charged, and may be written again; what is read before that is unspecified. The system is told of many pieces together, since each
- * time it is told it interrupts the other threads. All-zero is empty. */
+/* The contents of bytes that are added, each time within one allocation, are not needed any more: whole pages of them
+ * may go to others once that is flushed. They stay charged, and may be written again; what is read before that is
+ * unspecified. The system is told of many pieces together, since each time it is told it interrupts the other threads.
+ * All-zero is empty. */
 enum { WEIR_FORGOTTEN_MAX = 256 };
 struct weir_forgotten {
 	size_t count;
@@ -109,8 +110,9 @@ struct weir_forgotten {
 };
 void weir_forget_add(struct weir_forgotten *forgotten, void *memory, size_t size);
 void weir_forget_flush(struct weir_forgotten *forgotten);
-/* All of these bytes are about to be written: their pages are made in one call, where they are many. That costs less than a fault each,
- * and far less where the writes come between reads from all over memory, which a fault each time starts anew. */
+/* All of these bytes are about to be written: their pages are made in one call, where they are many. That costs less
+ * than a fault each, and far less where the writes come between reads from all over memory, which a fault each time
+ * starts anew. */
 void weir_foresee(void *memory, size_t size);
 char *weir_strdup(struct weir_account *account, const char *text, struct weir_error *err); /* weir_strfree */
 void weir_strfree(struct weir_account *account, char *text);
@@ -128,7 +130,8 @@ int weir_parse_bytes(const char *text, int64_t *out, struct weir_error *err);
 const char *weir_format_bytes(int64_t bytes, char *buffer, size_t size);
 /* RssAnon and RssShmem of this process, from /proc/self/status. */
 int weir_process_rss(int64_t *anon, int64_t *shmem, struct weir_error *err);
-/* Anonymous memory of another process, and what of it no other has in common with it, as those have that it forked. False: nobody may know. */
+/* Anonymous memory of another process, and what of it no other has in common with it, as those have that it forked.
+ * False: nobody may know. */
 bool weir_process_alone(int pid, int64_t *anon, int64_t *alone);
 
 #endif

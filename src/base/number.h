@@ -1,8 +1,9 @@
 /* number: numbers as text and back, free of locale, exact both ways.
  *
- * Reading a double is one call, weir_parse_double, or weir_numeral_scan and then weir_numeral_double, weir_numeral_float
- * or weir_numeral_i64, when the text decides what it is to become. Results are the nearest value, ties to even, however
- * many digits there are: equal to Python's float(). What a number may look like is the caller's grammar.
+ * Reading a double is one call, weir_parse_double, or weir_numeral_scan and then weir_numeral_double,
+ * weir_numeral_float or weir_numeral_i64, when the text decides what it is to become. Results are the nearest value,
+ * ties to even, however many digits there are: equal to Python's float(). What a number may look like is the caller's
+ * grammar.
  *
  * Reading returns how many bytes belong to the number, 0 for none: a field is a number when that is its whole size; a
  * JSON value ends there. Nothing is read outside [text, text + size).
@@ -77,7 +78,8 @@ static inline bool weir_parse_i32(const char *text, size_t size, int32_t *out)
 /* Bytes written. */
 size_t weir_format_double(double value, char *out);
 size_t weir_format_float(float value, char *out);
-/* Whole numbers without ".0", exponents without zeros in front, a point from 1e-6 to below 1e10: as pyarrow writes them. */
+/* Whole numbers without ".0", exponents without zeros in front, a point from 1e-6 to below 1e10: as pyarrow writes
+ * them. */
 size_t weir_format_double_bare(double value, char *out);
 size_t weir_format_float_bare(float value, char *out);
 size_t weir_format_i64(int64_t value, char *out);

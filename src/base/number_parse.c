@@ -2,8 +2,8 @@
  *
  *   1. at most 2^53 · 10^±22: both are exact doubles, one multiplication or division rounds once;
  *   2. the first 19 digits times the leading 128 bits of the power of ten (Lemire, "Number parsing at a gigabyte per
- *      second", 2021, after Eisel): the product's leading bits are right unless what follows them is all ones. When there
- *      are more digits, the answers for the 19 digits and for the next larger number of 19 digits must agree;
+ *      second", 2021, after Eisel): the product's leading bits are right unless what follows them is all ones. When
+ *      there are more digits, the answers for the 19 digits and for the next larger number of 19 digits must agree;
  *   3. all digits as a big integer, compared with the point halfway between two neighbours.
  *
  * A double is told by at most 767 digits and one more that says whether anything follows.
@@ -202,7 +202,8 @@ static uint64_t product(uint64_t mantissa, int32_t power, uint64_t mask, uint64_
 	const struct weir_pow10 *ten = weir_pow10(power);
 	uint64_t low_word = ten->low, high, second_high;
 
-	/* Up to 5^27 the divisor fits 64 bits, and rounding the reciprocal up is what makes ties come out (the paper). */
+	/* Up to 5^27 the divisor fits 64 bits, and rounding the reciprocal up is what makes ties come out (the
+	 * paper). */
 	if (power < 0 && power >= -27)
 		low_word++;
 	*low = weir_mul128(mantissa, ten->high, &high);

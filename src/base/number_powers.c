@@ -1,9 +1,8 @@
 /* Made by tools/number_powers.py. */
 #include "base/number_impl.h"
 
-const double weir_pow10_exact[23] = {
-	1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11,
-	1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+const double weir_pow10_exact[23] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+				     1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 
 /* clang-format off */
 const struct weir_pow10 weir_pow10_table[WEIR_POW10_LAST - WEIR_POW10_FIRST + 1] = {

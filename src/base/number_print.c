@@ -1,7 +1,7 @@
 /* Numbers to text. A double's shortest digits are found as in Giulietti, "The Schubfach way to render doubles" (2020):
- * the values that read back as v fill an interval around it; of the multiples of the largest 10^k that is not wider than
- * the interval at most two need looking at, of 10^(k+1) also two, and products with 128 bits of a power of ten, rounded
- * to odd, tell exactly which lie inside. The one with fewer digits wins, among equals the nearer to v.
+ * the values that read back as v fill an interval around it; of the multiples of the largest 10^k that is not wider
+ * than the interval at most two need looking at, of 10^(k+1) also two, and products with 128 bits of a power of ten,
+ * rounded to odd, tell exactly which lie inside. The one with fewer digits wins, among equals the nearer to v.
  *
  *        lower                v                  upper        4 c − 2 │ 4 c │ 4 c + 2, scaled by a power of ten
  *     ─────┼───────┬──────────┼───────┬────────────┼───
@@ -315,9 +315,9 @@ static size_t format_special(double value, const char *zero, char *out)
 	return negative + size;
 }
 
-/* A number of at most six decimals and fifteen digits, as prices and measures are; 0: it is none. Two different numbers of
- * fifteen digits are never the same double, so when this one reads back as v, and exact integers divided round as reading
- * does, it has v's shortest digits. */
+/* A number of at most six decimals and fifteen digits, as prices and measures are; 0: it is none. Two different numbers
+ * of fifteen digits are never the same double, so when this one reads back as v, and exact integers divided round as
+ * reading does, it has v's shortest digits. */
 static size_t format_short(double value, char *out)
 {
 	uint64_t scaled, whole;

@@ -1,8 +1,8 @@
 /* pagemap: whether a part of a private map has pages of its own.
  *
- * A page of a private map that somebody wrote to is a copy from then on and hides what comes to lie at that place of the
- * file. Dropping all pages of 8 MiB, copies or not, and having them mapped again costs 0.7 to 1.2 ms; the page map says in
- * 58 µs that there are none. */
+ * A page of a private map that somebody wrote to is a copy from then on and hides what comes to lie at that place of
+ * the file. Dropping all pages of 8 MiB, copies or not, and having them mapped again costs 0.7 to 1.2 ms; the page map
+ * says in 58 µs that there are none. */
 #ifndef WEIR_BASE_PAGEMAP_H
 #define WEIR_BASE_PAGEMAP_H
 

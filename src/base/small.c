@@ -1,20 +1,22 @@
 /* small: memory of 64 bytes to 16 KiB, aligned to 64.
  *
- * Each size class, four to a doubling, has slabs of its own, of 32 KiB, so that pieces of some KiB that come and go by the thousand (the
- * columns of a wide table) never share a page with what stays. From malloc such pieces are dear to keep: for the alignment it splits
- * each off a larger one, what is left between is of no use to anybody but others of that size, and there is an arena a thread: a merge
- * of 400 columns with 27 MiB in use had as much again between.
+ * Each size class, four to a doubling, has slabs of its own, of 32 KiB, so that pieces of some KiB that come and go by
+ * the thousand (the columns of a wide table) never share a page with what stays. From malloc such pieces are dear to
+ * keep: for the alignment it splits each off a larger one, what is left between is of no use to anybody but others of
+ * that size, and there is an arena a thread: a merge of 400 columns with 27 MiB in use had as much again between.
  *
  *     region: 1 MiB, aligned to that     ┌ heads ┬ slab 1 ┬ slab 2 ┬ … ┬ slab 31 ┐
  *     slab:   pieces of one class        │ used │ free │ used │ used │ never used │ … │
  *
- * A piece's slab, and the head of that, follow from its address, and its class from the size that is given with it; so there are no
- * headers, and heads lie together, where they do not push each other out of the cache. A slab without a piece in use goes to whichever
- * class wants one next; beyond warm_max of them its pages go back to the kernel (cold), and the place stays.
+ * A piece's slab, and the head of that, follow from its address, and its class from the size that is given with it; so
+ * there are no headers, and heads lie together, where they do not push each other out of the cache. A slab without a
+ * piece in use goes to whichever class wants one next; beyond warm_max of them its pages go back to the kernel (cold),
+ * and the place stays.
  *
  * Under AddressSanitizer small memory is malloc's, which has red zones around each piece (mem.c).
  *
- * Threads: everything from any thread. A lock for each class, held for a few instructions; inside it, for slabs, one for all. */
+ * Threads: everything from any thread. A lock for each class, held for a few instructions; inside it, for slabs, one
+ * for all. */
 #include "base/base_impl.h"
 #include "base/checked.h"
 #include "base/fault.h"

@@ -5,8 +5,8 @@
  *     timestamp  2024-02-29   2024-02-29 12   2024-02-29T12:30   2024-02-29 12:30:15.123456789
  *                each that has a time also with Z, +hh, +hhmm or +hh:mm behind it
  *
- * That is what pyarrow reads as such. A text is taken whole or not at all; no blanks, no 24:00, no leap seconds, no days
- * that the month does not have. A unit is given by its decimal digits: 0 for seconds, 3, 6 or 9.
+ * That is what pyarrow reads as such. A text is taken whole or not at all; no blanks, no 24:00, no leap seconds, no
+ * days that the month does not have. A unit is given by its decimal digits: 0 for seconds, 3, 6 or 9.
  */
 #ifndef WEIR_BASE_TIMETEXT_H
 #define WEIR_BASE_TIMETEXT_H

@@ -1,17 +1,17 @@
-/* Text is mostly ASCII, so runs of it are skipped 64 bytes at a time. What is not is judged 16 bytes at a time where the
- * processor can look up 16 nibbles at once, and character by character elsewhere, near the end and where an error is to
- * be found exactly. The second byte's range depends on the first (RFC 3629, section 4):
+/* Text is mostly ASCII, so runs of it are skipped 64 bytes at a time. What is not is judged 16 bytes at a time where
+ * the processor can look up 16 nibbles at once, and character by character elsewhere, near the end and where an error
+ * is to be found exactly. The second byte's range depends on the first (RFC 3629, section 4):
  *
  *     00..7F                                        E1..EC, EE..EF  80..BF 80..BF
  *     C2..DF 80..BF                                 F0              90..BF 80..BF 80..BF   (no overlong forms)
  *     E0     A0..BF 80..BF   (no overlong forms)    F1..F3          80..BF 80..BF 80..BF
  *     ED     80..9F 80..BF   (no surrogates)        F4              80..8F 80..BF 80..BF   (up to U+10FFFF)
  *
- * In vectors (the method of Keiser and Lemire, "Validating UTF-8 in less than one instruction per byte", 2021): all that
- * can be wrong with two neighbours shows in three nibbles, the first byte's two and the second's upper one. Each nibble
- * gives the set of faults that it allows, as bits; a fault that all three allow is there. What is left, a third or
- * fourth byte, is a following byte after a following byte, which is right exactly where one two (three) places before
- * announces that many.
+ * In vectors (the method of Keiser and Lemire, "Validating UTF-8 in less than one instruction per byte", 2021): all
+ * that can be wrong with two neighbours shows in three nibbles, the first byte's two and the second's upper one. Each
+ * nibble gives the set of faults that it allows, as bits; a fault that all three allow is there. What is left, a third
+ * or fourth byte, is a following byte after a following byte, which is right exactly where one two (three) places
+ * before announces that many.
  */
 #include "base/utf8.h"
 

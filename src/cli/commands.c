@@ -217,8 +217,8 @@ int cli_cat(const struct cli *cli)
 	return cli_finish(&job, code, &err);
 }
 
-/* The place of the target: the last word that is neither an option nor the value of one. Options of read may stand in front
- * of it, options of write behind it. 0: there is none. */
+/* The place of the target: the last word that is neither an option nor the value of one. Options of read may stand in
+ * front of it, options of write behind it. 0: there is none. */
 static uint32_t find_target(const struct cli *cli)
 {
 	const struct weir_op *read = weir_op_find("read"), *write = weir_op_find("write");

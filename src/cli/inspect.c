@@ -1,5 +1,5 @@
-/* Commands that look at data: sample, stats, validate; and chains that end in sample or profile. Their result is one batch:
- * a table for people, CSV (or what --output says) for programs. */
+/* Commands that look at data: sample, stats, validate; and chains that end in sample or profile. Their result is one
+ * batch: a table for people, CSV (or what --output says) for programs. */
 #include "io/list.h"
 #include "io/output.h"
 #include "format/format.h"
@@ -53,8 +53,7 @@ static int pipe_result(const struct cli *cli, const struct weir_schema *schema, 
 	if (!code)
 		code = weir_plan_parse_text(job.plan, "batches", err);
 	if (!code)
-		code = weir_batches_set(weir_plan_env(job.plan), weir_plan_root(job.plan), schema, source,
-					err);
+		code = weir_batches_set(weir_plan_env(job.plan), weir_plan_root(job.plan), schema, source, err);
 	if (!code)
 		code = weir_plan_add(job.plan, "write", &target, err);
 	if (!code)

@@ -44,8 +44,8 @@ static int run(const struct cli *cli)
 	return cli_chain(cli);
 }
 
-/* Started with standard streams closed, the next file opened would be one of them, and a message would land in it. Each is
- * opened so that using it still fails. */
+/* Started with standard streams closed, the next file opened would be one of them, and a message would land in it. Each
+ * is opened so that using it still fails. */
 static bool keep_standard_streams(void)
 {
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {

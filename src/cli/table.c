@@ -1,5 +1,5 @@
-/* Rows as a table for people: columns as wide as their values, at most CELL_MAX; numbers to the right; columns that do not fit
- * the terminal are left out and counted. */
+/* Rows as a table for people: columns as wide as their values, at most CELL_MAX; numbers to the right; columns that do
+ * not fit the terminal are left out and counted. */
 #include "base/log.h"
 #include "arrow/print.h"
 #include "cli/cli_impl.h"

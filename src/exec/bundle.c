@@ -3,13 +3,15 @@
  *     list   … 3.0  3.1  3 │ 4.0  4.1  4.2  4 …          3 and 4: splits at work
  *               └ open ┘         └─ full ──┘
  *
- * A chunk that is accepted opens a bundle; bundles that meet in the list (order.c) are joined while the first has too few
- * rows. The first chunk stands for all: it is listed, queued, run, tried again; its parts hang on it. A bundle is sealed,
- * that is queued, and never changes again, when
- *   - it has its rows, or the next chunk would make it too large, or is of another split where those stay apart (by_split);
- *   - nothing can be joined to it any more: what follows runs, is sealed, or belongs to a later stage, or there is no more;
- *   - it is the front, and nothing moves that could bring more (FRONT_STARTS): lanes wait for memory or for a place, the
- *     window is full. So waiting for rows never stalls a run.
+ * A chunk that is accepted opens a bundle; bundles that meet in the list (order.c) are joined while the first has too
+ * few rows. The first chunk stands for all: it is listed, queued, run, tried again; its parts hang on it. A bundle is
+ * sealed, that is queued, and never changes again, when
+ *   - it has its rows, or the next chunk would make it too large, or is of another split where those stay apart
+ *     (by_split);
+ *   - nothing can be joined to it any more: what follows runs, is sealed, or belongs to a later stage, or there is no
+ *     more;
+ *   - it is the front, and nothing moves that could bring more (FRONT_STARTS): lanes wait for memory or for a place,
+ *     the window is full. So waiting for rows never stalls a run.
  * Each chunk is joined once, and found in no time: the cost of a bundle does not depend on how many wait. */
 #include "exec/core_impl.h"
 

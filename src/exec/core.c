@@ -1,8 +1,9 @@
 /* The state machine: one event in, what follows from it out. Each step reserves all memory that it may need before it
  * changes anything, takes the event in, lets everything settle (flow.c) and looks whether the end has come.
  *
- * The end. With success: no more splits, nothing lives, no worker is still to die. With an error: the first cause is kept, lanes are told to stop,
- * workers that are busy are killed, I/O under way is awaited; then everything is freed and END says why. */
+ * The end. With success: no more splits, nothing lives, no worker is still to die. With an error: the first cause is
+ * kept, lanes are told to stop, workers that are busy are killed, I/O under way is awaited; then everything is freed
+ * and END says why. */
 #include "exec/core_impl.h"
 
 #include <stdarg.h>
@@ -50,15 +51,18 @@ static int check_options(const struct weir_core_options *options, struct weir_er
 		if (spec->slot_memory > options->budget - workers) {
 			int64_t wanted = spec->slot_memory + workers;
 			/* Half of the limit is what others have at most. */
-			int64_t enough =
-				(options->budget > options->limit / 2 ? wanted + options->limit - options->budget : 2 * wanted) + wanted / 4;
+			int64_t enough = (options->budget > options->limit / 2
+						  ? wanted + options->limit - options->budget
+						  : 2 * wanted) +
+					 wanted / 4;
 			char has[24], needs[24], give[24];
 
-			return weir_error_set(err, WEIR_E_LIMIT,
-					      "%s: one worker of each stage needs %s, and what else is in memory leaves %s: give at least %s",
-					      spec->name, weir_format_bytes(wanted, needs, sizeof(needs)),
-					      weir_format_bytes(options->budget, has, sizeof(has)),
-					      weir_format_bytes(enough, give, sizeof(give)));
+			return weir_error_set(
+				err, WEIR_E_LIMIT,
+				"%s: one worker of each stage needs %s, and what else is in memory leaves %s: give at least %s",
+				spec->name, weir_format_bytes(wanted, needs, sizeof(needs)),
+				weir_format_bytes(options->budget, has, sizeof(has)),
+				weir_format_bytes(enough, give, sizeof(give)));
 		}
 		workers += spec->slot_memory;
 	}

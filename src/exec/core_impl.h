@@ -1,16 +1,16 @@
 /* core_impl: the executor's state, shared by the files of this folder.
  *
- * Everything that passes through a run is an item: a split (stage 0), a chunk that waits to be a batch of stage s, a chunk
- * that waits for the consumer (stage = stage_count). An item has a path, which is its place in the input's order:
+ * Everything that passes through a run is an item: a split (stage 0), a chunk that waits to be a batch of stage s, a
+ * chunk that waits for the consumer (stage = stage_count). An item has a path, which is its place in the input's order:
  *
  *     split 7                            7
  *     the third chunk made of it         7 2
  *     the first chunk made of that       7 2 0
  *
  * and a position: the path, followed by how many outputs it has made so far. Positions are compared as numbers, left to
- * right; the smallest of all that live is the front. Two rules give "never stalls": whatever a policy says, the front may
- * go on; whatever holds memory behind the front may be made to give it up. So the front always moves, and everything
- * becomes the front in its turn.
+ * right; the smallest of all that live is the front. Two rules give "never stalls": whatever a policy says, the front
+ * may go on; whatever holds memory behind the front may be made to give it up. So the front always moves, and
+ * everything becomes the front in its turn.
  *
  * Items lie in one array and are named by index; a chunk's number for the outside is index and generation together, so
  * that a message about one that is gone is known as such. Nothing is allocated inside a step but at its very beginning.
@@ -31,7 +31,8 @@
 
 #include "exec/exec.h"
 
-/* The test of the tests: each number plants one mistake, and the simulation must find it (tests/c/exec/mutants_test.c). */
+/* The test of the tests: each number plants one mistake, and the simulation must find it
+ * (tests/c/exec/mutants_test.c). */
 #ifndef WEIR_MUTANT
 #define WEIR_MUTANT 0
 #endif
@@ -93,8 +94,8 @@ struct item {
 	int64_t need;          /* after giving up: what must be free before it is started again */
 	uint64_t kills_before; /* of the whole stage, when its own were first counted */
 	uint64_t rebuild;      /* the chunk for which this split runs again, or WEIR_NO_CHUNK */
-	uint32_t
-		precedence; /* of such, which have their bundle's path: in the order in which they were lost, all before it */
+	/* of such, which have their bundle's path: in the order in which they were lost, all before it */
+	uint32_t precedence;
 	uint64_t split;  /* then: its number; the path is that of the bundle which waits for the chunk */
 	uint64_t path[]; /* stage_count + 2: the path, outputs accepted, zeros */
 };

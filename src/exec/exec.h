@@ -2,13 +2,13 @@
  *
  *     weir_core_step(core, event, now, actions)
  *
- * A state machine: no threads, no clock, no system call, no address takes part in a decision, so equal events give equal
- * actions. A backend performs the actions and reports what happened: `local` with threads and processes, `sim` with a
- * virtual clock and a grudge. Whoever has an event calls step under the backend's one lock.
+ * A state machine: no threads, no clock, no system call, no address takes part in a decision, so equal events give
+ * equal actions. A backend performs the actions and reports what happened: `local` with threads and processes, `sim`
+ * with a virtual clock and a grudge. Whoever has an event calls step under the backend's one lock.
  *
  * The run is a chain of stages. A stage of LANES runs native fragments in threads of this process: its tasks are splits
- * (first stage) or batches (later ones). A stage of WORKERS hands batches to processes. Between stages lie chunks in the
- * store. Most runs have one stage: read … sink.
+ * (first stage) or batches (later ones). A stage of WORKERS hands batches to processes. Between stages lie chunks in
+ * the store. Most runs have one stage: read … sink.
  *
  *     source ─ CUT ─▶ split ─▶ [lane slot] ─ OUTPUT ─▶ chunk ─▶ [worker slot] ─▶ chunk ─▶ [lane slot] ─▶ sink, or consumer
  *
@@ -18,29 +18,29 @@
  * Promises, whatever is reported in whatever order:
  *   - each split and batch is accepted exactly once, or the run fails with the first cause;
  *   - Σ grants + resident chunks + worker memory ≤ budget, but for the named escapes below. A worker counts as much as
- *     was assumed or measured, whichever is more, from its slot's first start on, so one that died can always be replaced,
- *     until it is killed for its memory;
+ *     was assumed or measured, whichever is more, from its slot's first start on, so one that died can always be
+ *     replaced, until it is killed for its memory;
  *   - while the run has not ended there is an event to wait for: it never stalls;
- *   - a task is tried at most ATTEMPTS_MAX times for deaths of its own making, KILLS_MAX for kills from outside (counted
- *     anew when the others of its stage are killed as often: that is a storm, not this task); from the third on it has a
- *     fresh worker to itself; one that was short of memory is tried once more, when it is the front, no other worker is
- *     busy, and idle ones and chunks that were let go for it are gone;
+ *   - a task is tried at most ATTEMPTS_MAX times for deaths of its own making, KILLS_MAX for kills from outside
+ *     (counted anew when the others of its stage are killed as often: that is a storm, not this task); from the third
+ *     on it has a fresh worker to itself; one that was short of memory is tried once more, when it is the front, no
+ *     other worker is busy, and idle ones and chunks that were let go for it are gone;
  *   - a task is one chunk, or a bundle of neighbours in the input's order; a bundle is the same in every attempt;
  *   - after END no slot runs, nothing is pinned, granted or queued.
  *
- * What keeps it moving. Everything in a run has a position in the input's order; the front is the oldest thing that is not
- * done. Escapes, all of them the front's, each met by the simulation (docs/decisions/0020-escapes.md):
- *   - FRONT_STARTS: no policy holds the front back: it starts, or goes on after an output, whatever waits downstream; and it
- *     does not wait for more rows than it has when nothing moves that could bring them;
+ * What keeps it moving. Everything in a run has a position in the input's order; the front is the oldest thing that is
+ * not done. Escapes, all of them the front's, each met by the simulation (docs/decisions/0020-escapes.md):
+ *   - FRONT_STARTS: no policy holds the front back: it starts, or goes on after an output, whatever waits downstream;
+ *     and it does not wait for more rows than it has when nothing moves that could bring them;
  *   - FRONT_TAKES: what stands behind the front gives way: chunks are spilled, tasks give up, from the youngest on,
  *     workers without a batch are let go but for one a stage;
- *   - OLDEST_OVERDRAW: when nothing is left to take and nothing on its way back, the front is granted what it asks beyond
- *     the budget, up to the limit; past that the run fails with WEIR_E_LIMIT and the figures. So is a worker that has the front,
- *     or for which a front that stands still may be waiting. What is lent is waited for, and a batch that is to have all memory
- *     waits until nothing is.
+ *   - OLDEST_OVERDRAW: when nothing is left to take and nothing on its way back, the front is granted what it asks
+ *     beyond the budget, up to the limit; past that the run fails with WEIR_E_LIMIT and the figures. So is a worker
+ *     that has the front, or for which a front that stands still may be waiting. What is lent is waited for, and a
+ *     batch that is to have all memory waits until nothing is.
  * What nobody decides (an output larger than its allowance, a worker that grows) may pass the budget; then nothing is
- * given out, chunks are spilled and idle workers let go until it is kept again. Past the limit, workers that have grown are
- * stopped at their work, from the youngest on, and what they ran is repeated by itself.
+ * given out, chunks are spilled and idle workers let go until it is kept again. Past the limit, workers that have grown
+ * are stopped at their work, from the youngest on, and what they ran is repeated by itself.
  */
 #ifndef WEIR_EXEC_EXEC_H
 #define WEIR_EXEC_EXEC_H
@@ -50,8 +50,8 @@
 
 #define WEIR_ATTEMPTS_MAX 3
 #define WEIR_KILLS_MAX 10
-/* Workers that die before they are up, one after another: what each counts, and how much ends the run. On a busy machine somebody who
- * kills every few milliseconds meets each worker before it is up. */
+/* Workers that die before they are up, one after another: what each counts, and how much ends the run. On a busy
+ * machine somebody who kills every few milliseconds meets each worker before it is up. */
 #define WEIR_SPAWN_DIED 10
 #define WEIR_SPAWN_KILLED 1
 #define WEIR_SPAWNS_MAX 100
@@ -68,29 +68,30 @@ struct weir_stage_spec {
 	enum weir_stage_kind kind;
 	uint32_t slots;         /* lanes or workers, at most */
 	uint32_t in_flight_max; /* WORKERS: batches given to one worker ahead (2) */
-	uint32_t
-		in_flight_short; /* WORKERS: where tasks are short, as many as take WEIR_AHEAD_NS, at most so many; 0: as above */
+	/* WORKERS: where tasks are short, as many as take WEIR_AHEAD_NS, at most so many; 0: as above */
+	uint32_t in_flight_short;
 	int64_t slot_memory; /* what one slot is assumed to need: a lane's first grant, a worker's private memory */
 	const char *name;    /* for messages, borrowed */
 	/* Zero in all that follows: no such wish. */
 	uint32_t slots_first; /* WORKERS: started with the run, as far as they fit; one always is */
-	uint32_t
-		slots_min; /* WORKERS: the same, and so many stay when others are let go for having nothing to do. Memory
-	                             * that is short may take them all the same, but for one */
-	int64_t rows_min; /* stages after the first: a task holds at least so many rows, if there are so many: neighbouring
-	                             * chunks, between which nothing can come any more, are bundled (TASK_PART) */
-	bool by_split;    /* with rows_min: a bundle holds chunks of one split only, */
+	/* WORKERS: the same, and so many stay when others are let go for having nothing to do. Memory that is short may
+	 * take them all the same, but for one */
+	uint32_t slots_min;
+	/* stages after the first: a task holds at least so many rows, if there are so many: neighbouring chunks,
+	 * between which nothing can come any more, are bundled (TASK_PART) */
+	int64_t rows_min;
+	bool by_split;          /* with rows_min: a bundle holds chunks of one split only, */
 	bool from_first;        /* or it begins where the one before it ends, whichever of its chunks is there first, */
 	bool in_order;          /* also if that one alone has rows enough: some splits have, and some have not */
 	int64_t rows_max_bytes; /* a bundle is not larger, but one chunk always goes; 0: half the budget */
-	uint32_t
-		slot_times; /* WORKERS: before any task is done, a worker that starts is taken to need so many times the largest */
+	/* WORKERS: before any task is done, a worker that starts is taken to need so many times the largest */
+	uint32_t slot_times;
 	int64_t slot_start; /* task that its chunks can make, and slot_start, where that is more than slot_memory */
 	uint32_t milli_cpus, milli_gpus; /* what one busy slot takes of the run's; thousandths */
 	int64_t errored_max;   /* WORKERS: tasks that may fail with WEIR_E_USER and are left out; −1: any number */
 	uint32_t user_retries; /* WORKERS: a task that fails with WEIR_E_USER is tried again so often first */
-	uint32_t
-		attempts_max; /* WORKERS: a task may end its worker so often, the last time with the run; 0: WEIR_ATTEMPTS_MAX */
+	/* WORKERS: a task may end its worker so often, the last time with the run; 0: WEIR_ATTEMPTS_MAX */
+	uint32_t attempts_max;
 };
 
 static inline uint32_t weir_attempts_max(const struct weir_stage_spec *spec)
@@ -107,39 +108,45 @@ struct weir_core_options {
 	bool preserve_order;             /* chunks for the consumer in task order, never overtaking */
 	bool consumer;                   /* the last stage's chunks go to a consumer (else the last stage is a sink) */
 	uint64_t milli_cpus, milli_gpus; /* thousandths that busy slots may take together; 0: no bound */
-	int64_t held_bytes_max; /* outputs of a running worker task held until it is done; beyond that they are accepted by
-	                             * number as they come. 0: 64 MiB, or a sixteenth of the budget if that is less */
+	/* outputs of a running worker task held until it is done; beyond that they are accepted by number as they come.
+	 * 0: 64 MiB, or a sixteenth of the budget if that is less */
+	int64_t held_bytes_max;
 };
 
 struct weir_run { /* one attempt of one task */
 	uint32_t stage;
 	uint64_t task;
 	uint32_t attempt;
-	uint32_t
-		number; /* of the task in its stage, from 0, in the order of their first starts; for who is told, not compared */
+	/* of the task in its stage, from 0, in the order of their first starts; for who is told, not compared */
+	uint32_t number;
 };
 
 enum weir_death { WEIR_DEATH_OWN /* SIGSEGV, SIGBUS, SIGABRT, exit */, WEIR_DEATH_OUTSIDE /* SIGKILL, SIGTERM */ };
 
 enum weir_event_kind {
-	WEIR_EV_START,      /* once, first */
-	WEIR_EV_SLOT_READY, /* slot, generation: a lane's thread / a worker process is up. Once is enough: after that a
-	                          * slot is ready whenever its task has ended; saying it again does no harm. A worker's: code =
-	                          * WEIR_E_MEMORY: it had too little to begin with; it tries again with its first batch */
-	WEIR_EV_SLOT_DIED, /* slot, generation, death: workers only. For the message: code = the signal that ended it, or
-	                          * −1 − its exit status, 0 when nobody knows */
+	WEIR_EV_START, /* once, first */
+	/* slot, generation: a lane's thread / a worker process is up. Once is enough: after that a slot is ready
+	 * whenever its task has ended; saying it again does no harm. A worker's: code = WEIR_E_MEMORY: it had too
+	 * little to begin with; it tries again with its first batch */
+	WEIR_EV_SLOT_READY,
+	/* slot, generation, death: workers only. For the message: code = the signal that ended it, or −1 − its exit
+	 * status, 0 when nobody knows */
+	WEIR_EV_SLOT_DIED,
 	WEIR_EV_SPLIT_CUT,  /* answer to CUT_SPLIT: bytes = memory the split needs at least */
 	WEIR_EV_SPLITS_END, /* answer to CUT_SPLIT: there are no more */
-	WEIR_EV_OUTPUT, /* slot, generation, run: it made a chunk of `bytes` and `rows`, the `chunk`-th of this attempt from
-	                          * 0. The bytes leave the slot's grant. KEPT or DROP answers in the same step */
-	WEIR_EV_TASK_DONE, /* slot, run: all its outputs are reported; bytes = of its grant, what the lane keeps for its next
-	                          * task (an open writer's); the rest is given back. A worker's: times as it measured them */
-	WEIR_EV_TASK_FAILED, /* slot, run, code. A lane's: WEIR_E_GIVE_UP is redone, anything else ends the run; bytes as above.
-	                          * A worker's: WEIR_E_MEMORY is tried again with no other worker busy, WEIR_E_USER as the stage says;
-	                          * bytes = private memory it had then, if known */
-	WEIR_EV_ASK, /* slot: its lane wants `bytes` more and waits (GRANT or GIVE_UP answers). A worker's, with run and
-	                          * generation: it wants room for `bytes` of outputs; GRANT answers in the same step, or nothing: then it
-	                          * asks again soon */
+	/* slot, generation, run: it made a chunk of `bytes` and `rows`, the `chunk`-th of this attempt from 0. The
+	 * bytes leave the slot's grant. KEPT or DROP answers in the same step */
+	WEIR_EV_OUTPUT,
+	/* slot, run: all its outputs are reported; bytes = of its grant, what the lane keeps for its next task (an open
+	 * writer's); the rest is given back. A worker's: times as it measured them */
+	WEIR_EV_TASK_DONE,
+	/* slot, run, code. A lane's: WEIR_E_GIVE_UP is redone, anything else ends the run; bytes as above. A worker's:
+	 * WEIR_E_MEMORY is tried again with no other worker busy, WEIR_E_USER as the stage says; bytes = private memory
+	 * it had then, if known */
+	WEIR_EV_TASK_FAILED,
+	/* slot: its lane wants `bytes` more and waits (GRANT or GIVE_UP answers). A worker's, with run and generation:
+	 * it wants room for `bytes` of outputs; GRANT answers in the same step, or nothing: then it asks again soon */
+	WEIR_EV_ASK,
 	WEIR_EV_RETURN,    /* slot: gives `bytes` of its grant back */
 	WEIR_EV_WAIT_TURN, /* slot: waits until all earlier tasks of its stage are done (TURN or GIVE_UP answers) */
 	WEIR_EV_ENOUGH,    /* slot's task satisfied the limit: later tasks are not wanted */
@@ -147,21 +154,23 @@ enum weir_event_kind {
 	WEIR_EV_RESTORED, /* chunk: in memory again; code ≠ 0: failed (corrupt: rebuilt by running its maker again when
 	                          * that is possible, else the run ends) */
 	WEIR_EV_TAKEN,    /* chunk: the consumer has received it; from now on it is the user's, not the budget's */
-	WEIR_EV_MEASURED, /* bytes: measured private memory: of the worker (stage, slot, generation), or with WEIR_NO_SLOT
-	                          * what this process has beyond its accounts. apart: what the worker had more a moment ago, and will have again
-	                          * with its next batch: nobody else is given that */
-	WEIR_EV_CANCEL,   /* code: why, when something outside any task went wrong; 0: WEIR_E_CANCELLED */
-	WEIR_EV_TICK,     /* a timer asked for by SET_TIMER */
-	WEIR_EV_BUDGET, /* bytes: the budget from now on: other runs share the limit, which stays as it is. apart: of the
-	                          * overdraft, what others have; lent: what the user was handed and will let go of by himself, or what other
-	                          * runs will. parked: another run needs the memory: nothing starts or is delivered, what was begun may end, and
-	                          * what waits for memory gives up what it has */
+	/* bytes: measured private memory: of the worker (stage, slot, generation), or with WEIR_NO_SLOT what this
+	 * process has beyond its accounts. apart: what the worker had more a moment ago, and will have again with its
+	 * next batch: nobody else is given that */
+	WEIR_EV_MEASURED,
+	WEIR_EV_CANCEL, /* code: why, when something outside any task went wrong; 0: WEIR_E_CANCELLED */
+	WEIR_EV_TICK,   /* a timer asked for by SET_TIMER */
+	/* bytes: the budget from now on: other runs share the limit, which stays as it is. apart: of the overdraft,
+	 * what others have; lent: what the user was handed and will let go of by himself, or what other runs will.
+	 * parked: another run needs the memory: nothing starts or is delivered, what was begun may end, and what waits
+	 * for memory gives up what it has */
+	WEIR_EV_BUDGET,
 };
 
 #define WEIR_NO_SLOT UINT32_MAX
 
-/* Of one task in a worker: from its start to its end, the process's work in all threads, inside the user's function. 0: not
- * known. */
+/* Of one task in a worker: from its start to its end, the process's work in all threads, inside the user's function. 0:
+ * not known. */
 struct weir_task_times {
 	uint64_t wall_ns, cpu_ns, call_ns;
 };
@@ -180,21 +189,25 @@ struct weir_event {
 };
 
 enum weir_action_kind {
-	WEIR_DO_CUT_SPLIT,  /* ask the source for its next split; SPLIT_CUT or SPLITS_END answers, at once or
+	WEIR_DO_CUT_SPLIT, /* ask the source for its next split; SPLIT_CUT or SPLITS_END answers, at once or
 	                       * when it is there; it is asked for one at a time */
-	WEIR_DO_START_TASK, /* slot, run, chunk (input, or WEIR_NO_CHUNK), bytes = its grant, with what the lane kept. A
-	                       * worker's grant is its allowance for outputs. With later stages, a split may be started again
-	                       * after it was done, when a chunk of it was lost: keep splits until END. Of a bundle the first
-	                       * chunk, the others were named by TASK_PART just before */
-	WEIR_DO_GRANT,      /* slot: bytes more, go on */
+	/* slot, run, chunk (input, or WEIR_NO_CHUNK), bytes = its grant, with what the lane kept. A worker's grant is
+	 * its allowance for outputs. With later stages, a split may be started again after it was done, when a chunk of
+	 * it was lost: keep splits until END. Of a bundle the first chunk, the others were named by TASK_PART just
+	 * before */
+	WEIR_DO_START_TASK,
+	WEIR_DO_GRANT,   /* slot: bytes more, go on */
 	WEIR_DO_GIVE_UP, /* slot: unwind its task (now if it waits, else at its next ask), then TASK_FAILED(GIVE_UP) */
 	WEIR_DO_TURN,    /* slot: its turn has come */
 	WEIR_DO_STOP_TASK,    /* slot: its task is not wanted any more: end it soon, then TASK_FAILED(CANCELLED) */
 	WEIR_DO_START_WORKER, /* slot, generation */
-	WEIR_DO_KILL_WORKER, /* slot, generation; bytes > 0: for its memory, which is free when it is dead; it may be at work */
+	/* slot, generation; bytes > 0: for its memory, which is free when it is dead; it may be at work */
+	WEIR_DO_KILL_WORKER,
 	WEIR_DO_OUTPUT_KEPT, /* run, chunk: the output's number from now on */
-	WEIR_DO_OUTPUT_DROP, /* run, chunk = its number in that attempt: not wanted, forget it (nothing to do if it was) */
-	WEIR_DO_RESUME, /* slot: a lane that made an OUTPUT may go on (it pauses after each until told); a worker after PAUSE */
+	/* run, chunk = its number in that attempt: not wanted, forget it (nothing to do if it was) */
+	WEIR_DO_OUTPUT_DROP,
+	/* slot: a lane that made an OUTPUT may go on (it pauses after each until told); a worker after PAUSE */
+	WEIR_DO_RESUME,
 	WEIR_DO_SPILL,
 	WEIR_DO_RESTORE,
 	WEIR_DO_FREE,      /* chunk */
@@ -202,12 +215,15 @@ enum weir_action_kind {
 	WEIR_DO_TRIM,      /* give warm pages back: bytes are wanted */
 	WEIR_DO_STOP_SLOT, /* slot: no more work will come; a lane ends, a worker exits */
 	WEIR_DO_SET_TIMER, /* bytes: absolute time in ns for a TICK */
-	WEIR_DO_END, /* code: WEIR_OK: every task is done, commit; else why not. Lanes told STOP_SLOT just before may
-	                       * still finish what they hold; wait for their threads before the commit. After an error of a task: run
-	                       * = that attempt (attempt 0: it was none), chunk = the number of the split it came of */
-	WEIR_DO_PAUSE, /* slot, run: a worker whose task makes outputs faster than they are used begins no further one before
-	                       * RESUME; one or two that are on their way do no harm */
-	WEIR_DO_TASK_PART, /* slot, run, chunk: the second, third … input of the bundle that the next START_TASK starts */
+	/* code: WEIR_OK: every task is done, commit; else why not. Lanes told STOP_SLOT just before may still finish
+	 * what they hold; wait for their threads before the commit. After an error of a task: run = that attempt
+	 * (attempt 0: it was none), chunk = the number of the split it came of */
+	WEIR_DO_END,
+	/* slot, run: a worker whose task makes outputs faster than they are used begins no further one before RESUME;
+	 * one or two that are on their way do no harm */
+	WEIR_DO_PAUSE,
+	/* slot, run, chunk: the second, third … input of the bundle that the next START_TASK starts */
+	WEIR_DO_TASK_PART,
 };
 
 #define WEIR_NO_CHUNK UINT64_MAX
@@ -218,8 +234,8 @@ struct weir_action {
 	struct weir_run run;
 	uint64_t chunk;
 	int64_t bytes;
-	uint64_t
-		outputs_kept; /* START_TASK of a worker: so many outputs of earlier attempts were accepted, with so many rows */
+	/* START_TASK of a worker: so many outputs of earlier attempts were accepted, with so many rows */
+	uint64_t outputs_kept;
 	int64_t rows_kept;
 	int code;
 	const char *reason; /* END with an error: a sentence with figures; static or owned by the core */
@@ -233,8 +249,8 @@ struct weir_core;
 int weir_core_new(struct weir_account *account, const struct weir_core_options *options, struct weir_core **out,
 		  struct weir_error *err);
 void weir_core_free(struct weir_core *core);
-/* Appends to `out` (the caller clears it). Fails only when memory for its own lists is out: then nothing has changed and
- * the same event may be given again. */
+/* Appends to `out` (the caller clears it). Fails only when memory for its own lists is out: then nothing has changed
+ * and the same event may be given again. */
 int weir_core_step(struct weir_core *core, const struct weir_event *event, uint64_t now_ns, struct weir_actions *out,
 		   struct weir_error *err);
 bool weir_core_ended(const struct weir_core *core);
@@ -252,14 +268,16 @@ struct weir_core_load {
 	int64_t booked;          /* grants, chunks and workers, as they are in the books; */
 	int64_t without_workers; /* the first two */
 	int64_t delivered;       /* of these, what waits for the consumer to take it */
-	int64_t wants; /* the front, or what it depends on, waits for so much more than the run's budget has; INT64_MAX: for all
-	                          * there is; 0: for nothing, or what it waits for is on its way */
+	/* the front, or what it depends on, waits for so much more than the run's budget has; INT64_MAX: for all there
+	 * is; 0: for nothing, or what it waits for is on its way */
+	int64_t wants;
 	bool has_all;    /* a batch that is to have all memory runs */
 	uint32_t active; /* lanes, workers, chunks under I/O: of which something will be heard without more memory */
 };
 void weir_core_load(const struct weir_core *core, struct weir_core_load *out);
 
-/* Why tasks that could run do not: summed over the slots that wait, and over the time in which the oldest of the queue did. */
+/* Why tasks that could run do not: summed over the slots that wait, and over the time in which the oldest of the queue
+ * did. */
 enum weir_wait {
 	WEIR_WAIT_SLOT,       /* all slots are busy */
 	WEIR_WAIT_MEMORY,     /* memory budget */
@@ -290,7 +308,7 @@ const char *weir_wait_name(enum weir_wait wait); /* "memory budget": the policy'
 void weir_core_stage_stats(const struct weir_core *core, uint32_t stage, struct weir_stage_stats *out);
 
 /* The policies that must all agree before a task starts, in this order, as a table (policy.c): concurrency cap, memory
- * budget, order window, downstream capacity, logical resources; with places kept for lending between operators and actor
- * pools. */
+ * budget, order window, downstream capacity, logical resources; with places kept for lending between operators and
+ * actor pools. */
 
 #endif

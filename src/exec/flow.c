@@ -1,9 +1,10 @@
-/* What happens next: turns and pauses are answered, grants given, tasks started from the last stage to the first (what is
- * nearest to the end frees most), chunks delivered. Repeated until nothing moves; then the front is helped. */
+/* What happens next: turns and pauses are answered, grants given, tasks started from the last stage to the first (what
+ * is nearest to the end frees most), chunks delivered. Repeated until nothing moves; then the front is helped. */
 #include "exec/core_impl.h"
 
 enum { CONSUMER_CHUNKS_A_SLOT = 4 };
-enum { AHEAD_SHARE = 16 }; /* of the budget: a larger chunk is handed out when nothing else is: it cannot be spilled then */
+/* of the budget: a larger chunk is handed out when nothing else is: it cannot be spilled then */
+enum { AHEAD_SHARE = 16 };
 
 uint32_t weir_exec_capacity(const struct weir_core *core, uint32_t stage)
 {
@@ -123,8 +124,8 @@ bool weir_exec_front_moves(const struct weir_core *core)
 	return item->state == ITEM_DELIVERED || (item->absent > 0 && item->spilled == 0);
 }
 
-/* Workers that were paused, when there is place again; and all of them when the front stands still, which may be for want
- * of their rows, their slot or their memory. */
+/* Workers that were paused, when there is place again; and all of them when the front stands still, which may be for
+ * want of their rows, their slot or their memory. */
 static bool resume_workers(struct weir_core *core)
 {
 	bool moves = weir_exec_front_moves(core), resumed = false;
@@ -258,7 +259,8 @@ static void cut_next(struct weir_core *core)
 {
 	struct stage *stage = &core->stages[0];
 
-	if (core->cutting || core->cut_all || core->parked || stage->queue.count > 0 || idle_lane(stage) == WEIR_NO_SLOT)
+	if (core->cutting || core->cut_all || core->parked || stage->queue.count > 0 ||
+	    idle_lane(stage) == WEIR_NO_SLOT)
 		return;
 	if (!weir_exec_policies_agree(core, 0, NO_ITEM) && core->live > 0)
 		return;
@@ -307,8 +309,8 @@ static void count_waits(struct weir_core *core)
 		struct stage *stage = &core->stages[s];
 
 		if (stage->held_by)
-			stage->stats.wait_ns[stage->held_by - 1] +=
-				weir_exec_waited(core, s + (stage->held_by - 1 == WEIR_WAIT_DOWNSTREAM), stage->held_since);
+			stage->stats.wait_ns[stage->held_by - 1] += weir_exec_waited(
+				core, s + (stage->held_by - 1 == WEIR_WAIT_DOWNSTREAM), stage->held_since);
 		stage->held_by = 0;
 	}
 }

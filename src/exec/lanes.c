@@ -5,9 +5,9 @@
  *          ASK, WAIT_TURN,  ▼   │  GRANT, TURN, RESUME
  *          OUTPUT         waiting ── GIVE_UP, STOP_TASK ──▶ unwinding
  *
- * A lane's outputs are accepted as they come: a lane cannot die alone. When its task was given up and runs again, outputs
- * that were accepted before are dropped by number. A worker's outputs are held until its batch is done; when they have
- * become many, those so far are accepted by number too, and a second attempt's are dropped up to there. */
+ * A lane's outputs are accepted as they come: a lane cannot die alone. When its task was given up and runs again,
+ * outputs that were accepted before are dropped by number. A worker's outputs are held until its batch is done; when
+ * they have become many, those so far are accepted by number too, and a second attempt's are dropped up to there. */
 #include "exec/core_impl.h"
 
 #include <string.h>
@@ -121,7 +121,8 @@ uint32_t weir_exec_running(const struct weir_core *core, const struct weir_event
 	return NO_ITEM;
 }
 
-/* A lane's own word about its only task. It comes from this process and is never late; a run, where given, must match. */
+/* A lane's own word about its only task. It comes from this process and is never late; a run, where given, must
+ * match. */
 static uint32_t of_lane(const struct weir_core *core, const struct weir_event *event)
 {
 	const struct stage *stage;
@@ -306,8 +307,8 @@ static void held_end(struct weir_core *core, uint32_t index, bool accept)
 	}
 }
 
-/* What is accepted by number fills the next stage's queue; its maker goes on when there is place, or when the front stands
- * still (flow.c). */
+/* What is accepted by number fills the next stage's queue; its maker goes on when there is place, or when the front
+ * stands still (flow.c). */
 static void pause_worker(struct weir_core *core, uint32_t index)
 {
 	const struct item *item = item_at(core, index);
@@ -557,7 +558,8 @@ static bool is_wanted(struct weir_core *core, uint32_t index)
 	return false;
 }
 
-/* What lies behind the end of this task is not wanted: not its remaining siblings, and not what its makers would make. */
+/* What lies behind the end of this task is not wanted: not its remaining siblings, and not what its makers would
+ * make. */
 void weir_exec_enough(struct weir_core *core, const struct weir_event *event)
 {
 	uint32_t index = of_lane(core, event);

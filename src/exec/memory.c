@@ -1,30 +1,32 @@
 /* The governor: who may have how much memory, and who must give it back.
  *
- *     granted    what tasks may use; a lane asks for more, a worker's batch has an allowance for its output
- *     resident   chunks in memory. An output takes its bytes out of its maker's grant, so nothing is counted twice
- *     workers    private memory of worker processes, as assumed or as measured, whichever is more
- *     excess     what this process was measured to use beyond its accounts, taken off the budget
- *     swings     what workers had with their last batches and will have with the next ones, beyond what they have now; off the budget, too
+ *     granted what tasks may use; a lane asks for more, a worker's batch has an allowance for its output resident
+ *     chunks in memory. An output takes its bytes out of its maker's grant, so nothing is counted twice workers private
+ *     memory of worker processes, as assumed or as measured, whichever is more excess what this process was measured to
+ *     use beyond its accounts, taken off the budget swings what workers had with their last batches and will have with
+ *     the next ones, beyond what they have now; off the budget, too
  *
- * Asks are answered in the order of age. When the oldest does not fit, younger chunks are spilled for it. When the front
- * itself does not fit: warm pages are given back, chunks spilled from the far end, then tasks revoked from the youngest
- * on, one at a time, then workers let go that have nothing to do. When nothing is left to take and nothing is on its way back, the front may pass the budget, up to
- * the limit (OLDEST_OVERDRAW); past that the run ends and says how much was missing. What the user was handed and will let go of is
- * waited for first, but not while he himself waits: that the backend knows. */
+ * Asks are answered in the order of age. When the oldest does not fit, younger chunks are spilled for it. When the
+ * front itself does not fit: warm pages are given back, chunks spilled from the far end, then tasks revoked from the
+ * youngest on, one at a time, then workers let go that have nothing to do. When nothing is left to take and nothing is
+ * on its way back, the front may pass the budget, up to the limit (OLDEST_OVERDRAW); past that the run ends and says
+ * how much was missing. What the user was handed and will let go of is waited for first, but not while he himself
+ * waits: that the backend knows. */
 #include "exec/core_impl.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-enum { SWINGS_SHARE = 2 }; /* of the budget: no more is kept free for what workers will have again */
-enum { EXCESS_FALLS = 4 }; /* of what is too much: so much of it is given back with each measurement */
+enum { SWINGS_SHARE = 2 };  /* of the budget: no more is kept free for what workers will have again */
+enum { EXCESS_FALLS = 4 };  /* of what is too much: so much of it is given back with each measurement */
 enum { RELIEF_SHARE = 16 }; /* of the budget: so much too much is let pass while the front moves */
 
 int64_t weir_exec_room(const struct weir_core *core)
 {
 	int64_t most = core->budget / SWINGS_SHARE;
 
-	return core->budget - core->excess - (core->swings < most ? core->swings : most) - core->granted - core->resident - core->workers;
+	return core->budget - core->excess - (core->swings < most ? core->swings : most) - core->granted -
+	       core->resident - core->workers;
 }
 
 static int64_t used(const struct weir_core *core)
@@ -166,7 +168,8 @@ static uint32_t revoke_candidate(const struct weir_core *core, uint32_t behind)
 	return last;
 }
 
-/* Memory that comes back by itself: batches in workers end, tasks told to stop do, chunks under I/O can be spilled after. */
+/* Memory that comes back by itself: batches in workers end, tasks told to stop do, chunks under I/O can be spilled
+ * after. */
 static bool more_is_coming(const struct weir_core *core)
 {
 	if (core->freeing > 0 || core->io_pending > 0)
@@ -222,8 +225,9 @@ bool weir_exec_clear_for(struct weir_core *core, uint32_t front)
 	return core->freeing == 0 && core->workers_dying == 0;
 }
 
-/* While more than half of the budget is free a task gets as much again as it has, beyond what it asks for: where there are few
- * tasks first grants are small for so many lanes, and operators go by what is left of theirs (row groups, windows). */
+/* While more than half of the budget is free a task gets as much again as it has, beyond what it asks for: where there
+ * are few tasks first grants are small for so many lanes, and operators go by what is left of theirs (row groups,
+ * windows). */
 static int64_t step_of(const struct weir_core *core, const struct item *item, int64_t bytes, int64_t room)
 {
 	int64_t step = (bytes + GRANT_STEP - 1) / GRANT_STEP * GRANT_STEP, spare = (room - step - core->budget / 2) / 2;
@@ -318,9 +322,10 @@ bool weir_exec_older_waits(const struct weir_core *core, uint32_t index)
 	if (core->spilled == 0)
 		return false;
 	front = weir_exec_front(core);
-	/* It waits until it has all memory (weir_exec_clear_for): what comes back meanwhile would be spilled again, without end. */
-	if (front != NO_ITEM && front != index && item_at(core, front)->exclusive && item_at(core, front)->state == ITEM_QUEUED &&
-	    !MUTANT(55))
+	/* It waits until it has all memory (weir_exec_clear_for): what comes back meanwhile would be spilled again,
+	 * without end. */
+	if (front != NO_ITEM && front != index && item_at(core, front)->exclusive &&
+	    item_at(core, front)->state == ITEM_QUEUED && !MUTANT(55))
 		return true;
 	return front != NO_ITEM && front != index && item_at(core, front)->state != ITEM_OPEN &&
 	       item_at(core, front)->spilled > 0;
@@ -357,7 +362,8 @@ bool weir_exec_restore(struct weir_core *core, uint32_t head)
 	return restored;
 }
 
-/* Whether so much fits below the overdraft when what is lent has come back, and not before; or another run has its turn. */
+/* Whether so much fits below the overdraft when what is lent has come back, and not before; or another run has its
+ * turn. */
 static bool waits_for_lent(const struct weir_core *core, int64_t bytes)
 {
 	int64_t left = core->overdraft - used(core);
@@ -376,20 +382,21 @@ bool weir_exec_start_waits(const struct weir_core *core, uint32_t index)
 static bool overdraw(struct weir_core *core, uint32_t index, int64_t bytes)
 {
 	const struct item *item = item_at(core, index);
-	int64_t enough = bytes < INT64_MAX / 4 ? used(core) + bytes + bytes / 4 + (core->limit - core->overdraft) : bytes;
+	int64_t enough = bytes < INT64_MAX / 4 ? used(core) + bytes + bytes / 4 + (core->limit - core->overdraft)
+					       : bytes;
 	char needs[24], has[24], limit[24], give[24];
 
 	if (waits_for_lent(core, bytes))
 		return false;
 	if ((core->overdraft - used(core) >= bytes && core->overdraft >= used(core)) || MUTANT(5))
 		return true;
-	weir_exec_fail(
-		core, index, WEIR_E_LIMIT,
-		"%s: one %s needs %s more and %s are in use already, the limit is %s: give at least %s",
-		core->stages[item->stage < core->stage_count ? item->stage : core->stage_count - 1].spec.name,
-		item->stage ? "batch" : "split", weir_format_bytes(bytes, needs, sizeof(needs)),
-		weir_format_bytes(used(core), has, sizeof(has)), weir_format_bytes(core->limit, limit, sizeof(limit)),
-		weir_format_bytes(enough, give, sizeof(give)));
+	weir_exec_fail(core, index, WEIR_E_LIMIT,
+		       "%s: one %s needs %s more and %s are in use already, the limit is %s: give at least %s",
+		       core->stages[item->stage < core->stage_count ? item->stage : core->stage_count - 1].spec.name,
+		       item->stage ? "batch" : "split", weir_format_bytes(bytes, needs, sizeof(needs)),
+		       weir_format_bytes(used(core), has, sizeof(has)),
+		       weir_format_bytes(core->limit, limit, sizeof(limit)),
+		       weir_format_bytes(enough, give, sizeof(give)));
 	return false;
 }
 
@@ -494,9 +501,9 @@ void weir_exec_room_answered(struct weir_core *core, struct slot *slot)
 	slot->room_asked = false;
 }
 
-/* Room for an output that is larger than the batch was allowed. The worker keeps the result and asks again and again; it is
- * told when there is memory, at once where the front depends on it. Workers that were measured at more than the budget, for
- * whatever reason, so go one at a time, and not at all past the limit. */
+/* Room for an output that is larger than the batch was allowed. The worker keeps the result and asks again and again;
+ * it is told when there is memory, at once where the front depends on it. Workers that were measured at more than the
+ * budget, for whatever reason, so go one at a time, and not at all past the limit. */
 void weir_exec_room_asked(struct weir_core *core, const struct weir_event *event)
 {
 	uint32_t index = weir_exec_running(core, event), front = weir_exec_front(core);
@@ -548,8 +555,9 @@ void weir_exec_room_asked(struct weir_core *core, const struct weir_event *event
 					.bytes = more});
 }
 
-/* Something arrived that nobody could foresee (an output beyond its allowance, a grown worker): back below the budget, and
- * by all means below the limit. For another run that has its turn, all that can: who waits for memory would only keep what it has. */
+/* Something arrived that nobody could foresee (an output beyond its allowance, a grown worker): back below the budget,
+ * and by all means below the limit. For another run that has its turn, all that can: who waits for memory would only
+ * keep what it has. */
 void weir_exec_relieve(struct weir_core *core)
 {
 	uint32_t front = weir_exec_front(core), victim;
@@ -557,7 +565,8 @@ void weir_exec_relieve(struct weir_core *core)
 
 	while (!spill_for(core, front, -slack) && weir_exec_pool_shrink(core))
 		;
-	while (used(core) - core->freeing > (core->parked ? core->budget : core->limit) && !core->ending && !MUTANT(36)) {
+	while (used(core) - core->freeing > (core->parked ? core->budget : core->limit) && !core->ending &&
+	       !MUTANT(36)) {
 		victim = front == NO_ITEM ? NO_ITEM : revoke_candidate(core, front);
 		if (victim != NO_ITEM)
 			weir_exec_give_up(core, victim);
@@ -579,7 +588,8 @@ static int64_t wanted(const struct weir_core *core)
 	item = item_at(core, front);
 	if (item->state == ITEM_QUEUED && item->exclusive && workers_busy(core) == 0)
 		return INT64_MAX;
-	if (item->state == ITEM_QUEUED && item->absent == 0 && item->stage < core->stage_count && !is_lanes(&core->stages[item->stage]))
+	if (item->state == ITEM_QUEUED && item->absent == 0 && item->stage < core->stage_count &&
+	    !is_lanes(&core->stages[item->stage]))
 		most = weir_exec_start_need(core, item->stage, front);
 	for (uint32_t s = 0; s < core->stage_count; s++)
 		for (uint32_t w = 0; !is_lanes(&core->stages[s]) && w < core->stages[s].spec.slots; w++) {
@@ -591,7 +601,8 @@ static int64_t wanted(const struct weir_core *core)
 	if (!more_is_coming(core)) {
 		if (item->state == ITEM_RUNNING && core->stages[item->stage].slots[item->slot].wait == WAITS_MEMORY)
 			most = core->stages[item->stage].slots[item->slot].asked;
-		for (uint32_t i = front; item->state == ITEM_QUEUED && i != NO_ITEM; i = weir_exec_bundle_next(core, front, i))
+		for (uint32_t i = front; item->state == ITEM_QUEUED && i != NO_ITEM;
+		     i = weir_exec_bundle_next(core, front, i))
 			if (item_at(core, i)->place == PLACE_SPILLED && item_at(core, i)->bytes > most)
 				most = item_at(core, i)->bytes;
 	}
@@ -614,7 +625,8 @@ void weir_core_load(const struct weir_core *core, struct weir_core_load *out)
 			const struct slot *slot = &stage->slots[w];
 
 			out->active += slot->state == SLOT_STARTING && !is_lanes(stage);
-			out->active += slot->state == SLOT_UP && slot->flight_count > 0 && slot->wait == WAITS_NOT && !slot->room_asked;
+			out->active += slot->state == SLOT_UP && slot->flight_count > 0 && slot->wait == WAITS_NOT &&
+				       !slot->room_asked;
 		}
 	}
 }
@@ -694,7 +706,8 @@ void weir_exec_restored(struct weir_core *core, const struct weir_event *event)
 	}
 }
 
-/* A batch that is larger than chunks commonly are, since the user said how many rows it has: a worker will need more for it. */
+/* A batch that is larger than chunks commonly are, since the user said how many rows it has: a worker will need more
+ * for it. */
 void weir_exec_assume(struct stage *stage, int64_t bytes, int64_t rows)
 {
 	const struct weir_stage_spec *spec = &stage->spec;
@@ -711,7 +724,8 @@ void weir_exec_assume(struct stage *stage, int64_t bytes, int64_t rows)
 	stage->assumes = true;
 }
 
-/* What the next worker is taken to need: as much as any was seen to need, and slowly less when those at work need less. */
+/* What the next worker is taken to need: as much as any was seen to need, and slowly less when those at work need
+ * less. */
 static void estimate(struct stage *stage, const struct slot *slot, int64_t bytes)
 {
 	if (bytes > stage->stats.memory_peak)
@@ -735,8 +749,8 @@ void weir_exec_swing(struct weir_core *core, struct slot *slot, int64_t bytes)
 	slot->swing = bytes;
 }
 
-/* What this process has more is off the budget at once, since it is there; what it has less comes back by quarters, since it may be
- * there again. */
+/* What this process has more is off the budget at once, since it is there; what it has less comes back by quarters,
+ * since it may be there again. */
 void weir_exec_measured(struct weir_core *core, const struct weir_event *event)
 {
 	if (event->slot == WEIR_NO_SLOT) {

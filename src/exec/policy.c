@@ -55,7 +55,8 @@ static bool window_allows(const struct weir_core *core, uint32_t stage, uint32_t
 					   WEIR_WINDOW_SPLITS * hands(core) + core->parts + MUTANT(14);
 }
 
-/* Where order is kept, results of later splits may fill the next queue while those of earlier ones are still to come. */
+/* Where order is kept, results of later splits may fill the next queue while those of earlier ones are still to
+ * come. */
 static bool downstream_allows(const struct weir_core *core, uint32_t stage, uint32_t index)
 {
 	return weir_exec_waiting(core, stage + 1) < weir_exec_capacity(core, stage + 1) ||
@@ -113,10 +114,12 @@ const char *weir_wait_name(enum weir_wait wait)
 	return "turn";
 }
 
-/* What a stage without a worker keeps waiting waits for a process to start, which no setting makes shorter: it does not count. */
+/* What a stage without a worker keeps waiting waits for a process to start, which no setting makes shorter: it does not
+ * count. */
 uint64_t weir_exec_waited(const struct weir_core *core, uint32_t stage_index, uint64_t since)
 {
-	const struct stage *stage = &core->stages[stage_index < core->stage_count ? stage_index : core->stage_count - 1];
+	const struct stage *stage =
+		&core->stages[stage_index < core->stage_count ? stage_index : core->stage_count - 1];
 
 	if (!is_lanes(stage) && !stage->up_since)
 		return 0;

@@ -4,13 +4,13 @@
  *
  * The memory of a worker is booked when its slot first starts one and stays booked until the end, so a worker that died
  * can always be started again; or until it is let go for its memory. The first worker of each stage is booked before
- * anything else. Booked is what the stage assumes, or what its workers were measured to need, if that is more; for one that
- * takes a dead one's place as much of that as there is room for.
+ * anything else. Booked is what the stage assumes, or what its workers were measured to need, if that is more; for one
+ * that takes a dead one's place as much of that as there is room for.
  *
- * A pool grows by as many as wait for a worker, and shrinks to slots_min when measurements keep finding workers idle. Under
- * pressure idle ones go first. Past the limit a worker that has grown is stopped at its work, the one with the youngest
- * batch first; what it ran is repeated with no other worker busy; if that is too much again, the run ends and says how
- * much it was.
+ * A pool grows by as many as wait for a worker, and shrinks to slots_min when measurements keep finding workers idle.
+ * Under pressure idle ones go first. Past the limit a worker that has grown is stopped at its work, the one with the
+ * youngest batch first; what it ran is repeated with no other worker busy; if that is too much again, the run ends and
+ * says how much it was.
  *
  * Of the batches given to a worker it runs the first; when it dies, that one is blamed, the others only wait again. */
 #include "exec/core_impl.h"
@@ -58,9 +58,9 @@ static void come_up(const struct weir_core *core, struct stage *stage, struct sl
 
 static void let_go(struct weir_core *core, uint32_t stage_index, uint32_t slot_index, bool last);
 
-/* It had too little memory to begin with. Where others of its stage are there or about to be, it goes, and from then on they start one by
- * one; beside one that is there, the next not before there is plenty. The last one stays: should its batch be short of memory, too, that will
- * have all of it. */
+/* It had too little memory to begin with. Where others of its stage are there or about to be, it goes, and from then on
+ * they start one by one; beside one that is there, the next not before there is plenty. The last one stays: should its
+ * batch be short of memory, too, that will have all of it. */
 static void came_up_short(struct weir_core *core, uint32_t stage_index, uint32_t slot_index)
 {
 	struct stage *stage = &core->stages[stage_index];
@@ -135,8 +135,8 @@ static const char *how_much_it_had(const struct weir_core *core, const struct sl
 	return buffer;
 }
 
-/* A kill from outside says little about the batch that was hit, unless it is always the same one. When the others of its
- * stage were hit as often since, it is a storm, and the count begins again. */
+/* A kill from outside says little about the batch that was hit, unless it is always the same one. When the others of
+ * its stage were hit as often since, it is a storm, and the count begins again. */
 static void blame(struct weir_core *core, struct stage *stage, uint32_t index, const struct weir_event *event)
 {
 	struct item *item = item_at(core, index);
@@ -223,8 +223,8 @@ void weir_exec_slot_died(struct weir_core *core, const struct weir_event *event)
 	}
 }
 
-/* A batch that wants to be alone waits for a worker that has run nothing yet, and has one ended if there is none. One that is to
- * have all memory has those ended first that have run something: what they keep is in its way. */
+/* A batch that wants to be alone waits for a worker that has run nothing yet, and has one ended if there is none. One
+ * that is to have all memory has those ended first that have run something: what they keep is in its way. */
 static uint32_t fresh_worker(struct weir_core *core, uint32_t stage_index, bool has_all)
 {
 	struct stage *stage = &core->stages[stage_index];
@@ -267,7 +267,8 @@ bool weir_exec_memory_is_taken(const struct weir_core *core)
 	return core->exclusive_runs || (front != NO_ITEM && item_at(core, front)->exclusive);
 }
 
-/* Such a batch waits until it is the front, no worker is busy, nothing is lent, and what is cleared for it is gone; meanwhile none is given work. */
+/* Such a batch waits until it is the front, no worker is busy, nothing is lent, and what is cleared for it is gone;
+ * meanwhile none is given work. */
 static bool may_be_busy(struct weir_core *core, uint32_t index)
 {
 	if (!item_at(core, index)->exclusive || MUTANT(34))
@@ -282,8 +283,8 @@ static bool may_be_busy(struct weir_core *core, uint32_t index)
 	return weir_exec_clear_for(core, index) || MUTANT(46);
 }
 
-/* Whether a worker is about to come up for each that waits. Then none is given ahead to one that is busy: nobody knows how long it
- * has to wait there. */
+/* Whether a worker is about to come up for each that waits. Then none is given ahead to one that is busy: nobody knows
+ * how long it has to wait there. */
 static bool each_has_one_coming(const struct stage *stage)
 {
 	uint64_t starting = 0;
@@ -394,7 +395,8 @@ void weir_exec_repeat_alone(struct weir_core *core, uint32_t index)
 	let_go(core, item->stage, item->slot, workers_kept(stage) < 2);
 }
 
-/* Of the workers that grew and are at work, the one with the youngest batch; the front's own only when there is no other. */
+/* Of the workers that grew and are at work, the one with the youngest batch; the front's own only when there is no
+ * other. */
 bool weir_exec_pool_over(struct weir_core *core)
 {
 	uint32_t victim = NO_ITEM;
@@ -436,8 +438,9 @@ bool weir_exec_pool_over(struct weir_core *core)
 	return true;
 }
 
-/* For another run: who waits for room has to be repeated with more memory than there is, and who waits for work can be started again.
- * One that is to have all memory stays, since it would have it again only when this one's turn has come. */
+/* For another run: who waits for room has to be repeated with more memory than there is, and who waits for work can be
+ * started again. One that is to have all memory stays, since it would have it again only when this one's turn has
+ * come. */
 bool weir_exec_pool_yield(struct weir_core *core)
 {
 	for (uint32_t s = core->stage_count; s-- > 0 && !MUTANT(58);) {

@@ -1,6 +1,6 @@
-/* Chunks that could be spilled: in memory, waiting, nobody's at the moment. From the first spill of a run on they stand in a
- * heap, the youngest on top, so that who needs memory finds what will be needed last without looking at all the others,
- * however many small ones there are. Runs that never spill pay nothing.
+/* Chunks that could be spilled: in memory, waiting, nobody's at the moment. From the first spill of a run on they stand
+ * in a heap, the youngest on top, so that who needs memory finds what will be needed last without looking at all the
+ * others, however many small ones there are. Runs that never spill pay nothing.
  *
  * A chunk's position does not change while it waits, so neither does its place in the heap. */
 #include "exec/core_impl.h"
@@ -107,7 +107,8 @@ uint32_t weir_exec_spill_candidate(struct weir_core *core, uint32_t behind)
 	last = core->spillable.count > 0 ? core->spillable.items[0] : NO_ITEM;
 	if (last == NO_ITEM || behind == NO_ITEM)
 		return last;
-	/* If it is one of the bundle that memory is wanted for, all behind it is spilled: a bundle has nothing in between. */
+	/* If it is one of the bundle that memory is wanted for, all behind it is spilled: a bundle has nothing in
+	 * between. */
 	return weir_exec_bundle_head(core, last) == behind || !weir_exec_item_before(core, behind, last) ? NO_ITEM
 													 : last;
 }

@@ -1,7 +1,7 @@
 /* adapt: a literal beside a column takes the column's type, so that the column need not be cast to the literal's.
  *
- * x > 2.5 over integers becomes x > 2; x < 300 over int8 becomes x <= 127, always true where not null; text beside a date
- * is read as a date. Exactly the same rows compare true.
+ * x > 2.5 over integers becomes x > 2; x < 300 over int8 becomes x <= 127, always true where not null; text beside a
+ * date is read as a date. Exactly the same rows compare true.
  */
 #ifndef WEIR_EXPR_ADAPT_H
 #define WEIR_EXPR_ADAPT_H

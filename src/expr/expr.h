@@ -3,7 +3,8 @@
  *     parse / build ─▶ struct weir_expr ─ bind(schema) ─▶ struct weir_program ─ evaluator_new (one a lane) ─▶ eval, filter
  *
  * An expr is an immutable tree without types, owned by its own arena, printable back to text that parses to the same
- * tree. A program is typed and constant-folded, immutable, shared by all lanes. An evaluator has a lane's scratch memory.
+ * tree. A program is typed and constant-folded, immutable, shared by all lanes. An evaluator has a lane's scratch
+ * memory.
  *
  * Text is Python's expression syntax: names (or col("any name")), 1_000, 0x1f, 1.5e3, 'text', "text", True/False/None
  * (true/false/null too), + - * / // % **, == != < <= > >= chained, and or not, in (…), not in, is None, is not None,
@@ -19,7 +20,8 @@ struct weir_expr;
 struct weir_program;
 struct weir_evaluator;
 
-/* A value of any non-nested type, for literals, bounds and folding. Bytes are borrowed or belong to the holder's arena. */
+/* A value of any non-nested type, for literals, bounds and folding. Bytes are borrowed or belong to the holder's
+ * arena. */
 struct weir_scalar {
 	const struct weir_type *type;
 	bool is_null;
@@ -47,7 +49,8 @@ int weir_expr_substitute(const struct weir_expr *expr, const struct weir_expr *(
 int weir_expr_conjuncts(const struct weir_expr *expr, int (*visit)(void *, const struct weir_expr *), void *context);
 uint32_t weir_expr_depth(const struct weir_expr *expr); /* levels, at most WEIR_EXPR_DEPTH_MAX */
 
-/* Builders (build.c), for the C API and Python: each consumes its operands (on failure too) and returns NULL with err set. */
+/* Builders (build.c), for the C API and Python: each consumes its operands (on failure too) and returns NULL with err
+ * set. */
 struct weir_expr *weir_expr_column(struct weir_account *account, const char *name, struct weir_error *err);
 struct weir_expr *weir_expr_literal(struct weir_account *account, const struct weir_scalar *value,
 				    struct weir_error *err);
@@ -64,8 +67,8 @@ void weir_program_free(struct weir_program *program);
 const struct weir_type *weir_program_type(const struct weir_program *program);
 /* Whether the first tree is a call of vector: its column is one of tensors. */
 bool weir_program_is_vector(const struct weir_program *program);
-/* Another expression over the same columns: `root` is its number for weir_evaluator_root. Parts that are the same as ones of the
- * expressions before are evaluated once. Before the first evaluator is made. */
+/* Another expression over the same columns: `root` is its number for weir_evaluator_root. Parts that are the same as
+ * ones of the expressions before are evaluated once. Before the first evaluator is made. */
 int weir_program_extend(struct weir_program *program, const struct weir_expr *expr, uint32_t *root,
 			struct weir_error *err);
 

@@ -4,11 +4,11 @@
 #include <string.h>
 
 static const struct weir_function *const families[] = {
-	weir_functions_arith,  weir_functions_compare, weir_functions_logic, weir_functions_in,
-	weir_functions_cast,   weir_functions_math,    weir_functions_text,  weir_functions_regex,
-	weir_functions_time,   weir_functions_nested,  weir_functions_arrow, weir_functions_letters,
-	weir_functions_search, weir_functions_pieces,  weir_functions_lists, weir_functions_cast_arrow, weir_functions_volatile,
-	weir_functions_vectors,
+	weir_functions_arith,    weir_functions_compare, weir_functions_logic, weir_functions_in,
+	weir_functions_cast,     weir_functions_math,    weir_functions_text,  weir_functions_regex,
+	weir_functions_time,     weir_functions_nested,  weir_functions_arrow, weir_functions_letters,
+	weir_functions_search,   weir_functions_pieces,  weir_functions_lists, weir_functions_cast_arrow,
+	weir_functions_volatile, weir_functions_vectors,
 };
 enum { FAMILIES = sizeof(families) / sizeof(families[0]) };
 

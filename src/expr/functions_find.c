@@ -1,8 +1,9 @@
 /* Values looked for in lists and maps: x in list, key in map, map[key].
  *
  * What is looked for and the elements first get one type: a literal takes the elements', else the two meet as in a
- * comparison, and elements that are of another type (or dictionary-coded) are converted, those of the vector's rows alone.
- * Then each row's elements are compared one after the other: rows are short, and nothing is known about their order.
+ * comparison, and elements that are of another type (or dictionary-coded) are converted, those of the vector's rows
+ * alone. Then each row's elements are compared one after the other: rows are short, and nothing is known about their
+ * order.
  *
  *     x in list    true when found; else null when an element is null (it might be x), else false
  *     key in map   true or false: keys are never null
@@ -35,9 +36,8 @@ static bool is_found_at(const struct elements *elements, int64_t at, const struc
 		int64_t begin = elements->is_large ? ((const int64_t *)data)[at] : ((const int32_t *)data)[at];
 		int64_t end = elements->is_large ? ((const int64_t *)data)[at + 1] : ((const int32_t *)data)[at + 1];
 
-		return end - begin == view->size &&
-		       (!view->size ||
-			!memcmp(elements->array->buffers[2].data + begin, weir_view_bytes(view), view->size));
+		return end - begin == view->size && (!view->size || !memcmp(elements->array->buffers[2].data + begin,
+									    weir_view_bytes(view), view->size));
 	}
 	default:
 		/* NaN equals nothing, the zeros equal each other. */

@@ -1,6 +1,6 @@
-/* x in (…): few numbers are compared one after the other, by kernels; anything else is looked up in a hash set made while
- * binding. Three-valued: not found, but a null in the list, is null. Members that are no constants become x == a or …
- * index_in(x, a, b, …): the place of the member that x equals, from 0; null for none. */
+/* x in (…): few numbers are compared one after the other, by kernels; anything else is looked up in a hash set made
+ * while binding. Three-valued: not found, but a null in the list, is null. Members that are no constants become x == a
+ * or … index_in(x, a, b, …): the place of the member that x equals, from 0; null for none. */
 #include "expr/functions_in.h"
 
 #include "base/hash.h"
@@ -520,7 +520,8 @@ static int kernel_fail(struct weir_call *call, struct weir_error *err)
 			      (const char *)weir_view_bytes(&text->bytes));
 }
 
-/* fail('why', x): no value, but an error, for each row of which it is asked: y if y > 0 else fail('y is too small', y). */
+/* fail('why', x): no value, but an error, for each row of which it is asked: y if y > 0 else fail('y is too small',
+ * y). */
 static int bind_fail(struct weir_program *program, struct weir_node *node, struct weir_error *err)
 {
 	struct weir_node *why = node->arguments[0];

@@ -1,5 +1,5 @@
-/* Text by its letters: capitalize, title, swapcase; whether all characters are of a kind; padding to a width; places and
- * counts in bytes. Kinds follow Unicode's general categories (utf8proc), as Arrow's functions do.
+/* Text by its letters: capitalize, title, swapcase; whether all characters are of a kind; padding to a width; places
+ * and counts in bytes. Kinds follow Unicode's general categories (utf8proc), as Arrow's functions do.
  *
  * Text is valid UTF-8; should it not be, a byte that begins no character stands for itself and is of no kind. */
 #include "base/utf8.h"

@@ -1,5 +1,5 @@
-/* Lists and maps as pyarrow.compute and Ray Data compute them: sorted lists, lists of lists flattened, slices with a step, the
- * keys and values of maps, arrays of one size as lists.
+/* Lists and maps as pyarrow.compute and Ray Data compute them: sorted lists, lists of lists flattened, slices with a
+ * step, the keys and values of maps, arrays of one size as lists.
  *
  * Results are built from the elements of the rows that count: elements of other rows are never looked at.
  */
@@ -479,7 +479,8 @@ static int bind_to_list(struct weir_program *program, struct weir_node *node, st
 	return WEIR_OK;
 }
 
-/* one_hot(place, count): a list of `count` numbers, 1 at the place and 0 elsewhere; 0 everywhere for a place that is none. */
+/* one_hot(place, count): a list of `count` numbers, 1 at the place and 0 elsewhere; 0 everywhere for a place that is
+ * none. */
 static int kernel_one_hot(struct weir_call *call, struct weir_error *err)
 {
 	struct weir_account *account = call->eval->evaluator->account;
@@ -519,11 +520,12 @@ static int bind_one_hot(struct weir_program *program, struct weir_node *node, st
 
 	if (!weir_node_is_constant(count) || !weir_type_is_integer(count->type) || count->value.is_null ||
 	    count->value.integer < 0 || count->value.integer > INT32_MAX)
-		return weir_bind_fail(program, node, err, WEIR_E_TYPE, "one_hot(place, count): the count is a whole number");
-	type = weir_program_keep(program,
-				 weir_type_list(program->account, WEIR_FIXED_LIST, &item,
-						(int32_t)count->value.integer, false, err),
-				 err);
+		return weir_bind_fail(program, node, err, WEIR_E_TYPE,
+				      "one_hot(place, count): the count is a whole number");
+	type = weir_program_keep(
+		program,
+		weir_type_list(program->account, WEIR_FIXED_LIST, &item, (int32_t)count->value.integer, false, err),
+		err);
 	if (!type)
 		return err->code;
 	if (weir_node_is_none(node->arguments[0]))
@@ -538,12 +540,8 @@ static int bind_one_hot(struct weir_program *program, struct weir_node *node, st
 }
 
 const struct weir_function weir_functions_lists[] = {
-	{"list_sort", 1, 3, bind_sort, 0},
-	{"list_flatten", 1, 1, bind_flatten, 0},
-	{"arrow_list_slice", 4, 4, bind_slice, 0},
-	{"map_keys", 1, 1, bind_part, KEYS},
-	{"map_values", 1, 1, bind_part, VALUES},
-	{"to_list", 1, 1, bind_to_list, 0},
-	{"one_hot", 2, 2, bind_one_hot, 0},
-	{0},
+	{"list_sort", 1, 3, bind_sort, 0},         {"list_flatten", 1, 1, bind_flatten, 0},
+	{"arrow_list_slice", 4, 4, bind_slice, 0}, {"map_keys", 1, 1, bind_part, KEYS},
+	{"map_values", 1, 1, bind_part, VALUES},   {"to_list", 1, 1, bind_to_list, 0},
+	{"one_hot", 2, 2, bind_one_hot, 0},        {0},
 };

@@ -1,7 +1,7 @@
 /* and, or, not in three-valued logic; null tests; if_else, coalesce; in.
  *
- * and / or evaluate an argument only for rows that the ones before it left open, when that saves enough, and always when
- * it may raise an error: a guard guards.
+ * and / or evaluate an argument only for rows that the ones before it left open, when that saves enough, and always
+ * when it may raise an error: a guard guards.
  */
 #include "expr/adapt.h"
 #include "expr/functions_nested.h"

@@ -1,7 +1,7 @@
 /* abs, sign, round, floor, ceil, trunc, sqrt, exp, logarithms, is_nan.
  *
- * Rounding keeps the type, as in Arrow; round goes half to even, as Arrow and Python do. Roots and logarithms are computed
- * in float64 and follow IEEE: sqrt(-1) is NaN, log(0) is -inf.
+ * Rounding keeps the type, as in Arrow; round goes half to even, as Arrow and Python do. Roots and logarithms are
+ * computed in float64 and follow IEEE: sqrt(-1) is NaN, log(0) is -inf.
  */
 #include "arrow/decimal.h"
 #include "expr/program.h"
@@ -335,15 +335,25 @@ static int bind_is_nan(struct weir_program *program, struct weir_node *node, str
 }
 
 const struct weir_function weir_functions_math[] = {
-	{"abs", 1, 1, bind_round, OP_ABS},     {"sign", 1, 1, bind_round, OP_SIGN},
-	{"round", 1, 2, bind_round, OP_ROUND}, {"floor", 1, 1, bind_round, OP_FLOOR},
-	{"ceil", 1, 1, bind_round, OP_CEIL},   {"trunc", 1, 1, bind_round, OP_TRUNC},
-	{"sqrt", 1, 1, bind_real, OP_SQRT},    {"exp", 1, 1, bind_real, OP_EXP},
-	{"log", 1, 1, bind_real, OP_LOG},      {"ln", 1, 1, bind_real, OP_LOG},
-	{"log10", 1, 1, bind_real, OP_LOG10},  {"log2", 1, 1, bind_real, OP_LOG2},
-	{"log1p", 1, 1, bind_real, OP_LOG1P},  {"sin", 1, 1, bind_real, OP_SIN},
-	{"cos", 1, 1, bind_real, OP_COS},      {"tan", 1, 1, bind_real, OP_TAN},
-	{"asin", 1, 1, bind_real, OP_ASIN},    {"acos", 1, 1, bind_real, OP_ACOS},
-	{"atan", 1, 1, bind_real, OP_ATAN},    {"is_nan", 1, 1, bind_is_nan, 0},
+	{"abs", 1, 1, bind_round, OP_ABS},
+	{"sign", 1, 1, bind_round, OP_SIGN},
+	{"round", 1, 2, bind_round, OP_ROUND},
+	{"floor", 1, 1, bind_round, OP_FLOOR},
+	{"ceil", 1, 1, bind_round, OP_CEIL},
+	{"trunc", 1, 1, bind_round, OP_TRUNC},
+	{"sqrt", 1, 1, bind_real, OP_SQRT},
+	{"exp", 1, 1, bind_real, OP_EXP},
+	{"log", 1, 1, bind_real, OP_LOG},
+	{"ln", 1, 1, bind_real, OP_LOG},
+	{"log10", 1, 1, bind_real, OP_LOG10},
+	{"log2", 1, 1, bind_real, OP_LOG2},
+	{"log1p", 1, 1, bind_real, OP_LOG1P},
+	{"sin", 1, 1, bind_real, OP_SIN},
+	{"cos", 1, 1, bind_real, OP_COS},
+	{"tan", 1, 1, bind_real, OP_TAN},
+	{"asin", 1, 1, bind_real, OP_ASIN},
+	{"acos", 1, 1, bind_real, OP_ACOS},
+	{"atan", 1, 1, bind_real, OP_ATAN},
+	{"is_nan", 1, 1, bind_is_nan, 0},
 	{0},
 };

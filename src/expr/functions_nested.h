@@ -23,7 +23,8 @@ int weir_lists_skip(struct weir_builder *builder, uint32_t row, struct weir_erro
 /* Nulls for the rows that are left, the array for the call; the builder is released, also after an error. */
 int weir_lists_end(struct weir_call *call, struct weir_builder *builder, int code, struct weir_error *err);
 /* list<item: type>, kept by the program. */
-const struct weir_type *weir_list_of(struct weir_program *program, const struct weir_type *type, struct weir_error *err);
+const struct weir_type *weir_list_of(struct weir_program *program, const struct weir_type *type,
+				     struct weir_error *err);
 
 /* functions_find.c: argument 1 among the elements of a list or the keys of a map; the value of a map's key. */
 int weir_find_bind_contains(struct weir_program *program, struct weir_node *node, struct weir_error *err);

@@ -1,5 +1,5 @@
-/* Pieces of text as pyarrow.compute cuts them: split from either end, at a separator or at blanks; slices with a step; a slice
- * of bytes replaced. */
+/* Pieces of text as pyarrow.compute cuts them: split from either end, at a separator or at blanks; slices with a step;
+ * a slice of bytes replaced. */
 #include "base/utf8.h"
 #include "expr/functions_nested.h"
 #include "expr/text_writer.h"
@@ -51,8 +51,8 @@ static size_t blank_before(const uint8_t *bytes, size_t end)
 	return blank_at(bytes, begin, end) == end - begin ? end - begin : 0;
 }
 
-/* The next separator in [begin, end). Blanks in a row are one, but the last of those that end the text is one of its own (from
- * the other end: the first of those that begin it). */
+/* The next separator in [begin, end). Blanks in a row are one, but the last of those that end the text is one of its
+ * own (from the other end: the first of those that begin it). */
 static bool next_separator(uint32_t op, const struct pieces *it, const uint8_t *bytes, size_t begin, size_t end,
 			   size_t *from, size_t *to)
 {

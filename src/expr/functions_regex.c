@@ -1,5 +1,5 @@
-/* Regular expressions (PCRE2, with its compiler): regex_match searches anywhere in the text, regex_extract gives a group
- * of the first match or null, regex_replace replaces every match, with \1 … \9 standing for groups.
+/* Regular expressions (PCRE2, with its compiler): regex_match searches anywhere in the text, regex_extract gives a
+ * group of the first match or null, regex_replace replaces every match, with \1 … \9 standing for groups.
  *
  * Patterns are literals, compiled while binding and shared by lanes; what a match may cost is bounded, and a row that
  * passes the bound is an error.

@@ -1,7 +1,8 @@
-/* Patterns as pyarrow.compute has them, for expressions of Python: regular expressions in RE2's dialect, SQL's LIKE, and parts
- * of text looked for without regard to case. Places are counted in bytes.
+/* Patterns as pyarrow.compute has them, for expressions of Python: regular expressions in RE2's dialect, SQL's LIKE,
+ * and parts of text looked for without regard to case. Places are counted in bytes.
  *
- * A text is matched piece by piece, as there: what is left of it after a match is a text of its own, at whose beginning ^ holds.
+ * A text is matched piece by piece, as there: what is left of it after a match is a text of its own, at whose beginning
+ * ^ holds.
  */
 #include "base/utf8.h"
 #include "expr/functions_nested.h"

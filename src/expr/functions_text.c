@@ -1,5 +1,5 @@
-/* Text: length, case, strip, slices, searching, replacing, joining. Positions count characters (code points), as Python's
- * do; plain ASCII takes the short way. Case follows Unicode's simple mappings (utf8proc), as Arrow's do. */
+/* Text: length, case, strip, slices, searching, replacing, joining. Positions count characters (code points), as
+ * Python's do; plain ASCII takes the short way. Case follows Unicode's simple mappings (utf8proc), as Arrow's do. */
 #include "expr/functions_text.h"
 
 #include "base/utf8.h"

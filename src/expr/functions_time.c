@@ -1,8 +1,8 @@
-/* Parts of dates and timestamps, truncation to a unit, and text by a pattern. Parts are int64, as Arrow gives them: weekday counts from
- * Monday, 0; week is ISO's; millisecond, microsecond and nanosecond are the three digits each.
+/* Parts of dates and timestamps, truncation to a unit, and text by a pattern. Parts are int64, as Arrow gives them:
+ * weekday counts from Monday, 0; week is ISO's; millisecond, microsecond and nanosecond are the three digits each.
  *
- * A timestamp with a zone counts from UTC; its parts are those of the wall clock there, so zones other than UTC need the
- * zone's rules (timezone.h).
+ * A timestamp with a zone counts from UTC; its parts are those of the wall clock there, so zones other than UTC need
+ * the zone's rules (timezone.h).
  */
 #include "expr/program.h"
 #include "expr/text_writer.h"
@@ -522,7 +522,8 @@ static uint8_t *put_pattern(uint8_t *out, const struct pattern *pattern, const s
 		uint32_t code = i + 1;
 
 		/* %Ey and %Od are %y and %d; %E and %O stay as they are with what else follows, be it a %. */
-		if (text[i] == '%' && pattern->is_arrow && code + 1 < pattern->size && (text[code] == 'E' || text[code] == 'O')) {
+		if (text[i] == '%' && pattern->is_arrow && code + 1 < pattern->size &&
+		    (text[code] == 'E' || text[code] == 'O')) {
 			if (!strchr(text[code] == 'E' ? "cCxXyY" : "deHImMSuUVwWy", text[code + 1])) {
 				memcpy(out, text + i, 3);
 				out += 3;

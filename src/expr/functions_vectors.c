@@ -1,8 +1,8 @@
 /* Vectors: numbers of several columns as one list of a fixed length, and lists of how often things occur.
  *
- *     vector('float', a, b, c)        a tensor: fixed_size_list<float>[3], a null being NaN; of whole numbers, null
- *     counts_in(list, 'x', 'y')       how often each of the members is among the elements
- *     hashed_counts(list, n)          how many elements have each of n places: that of a text is its SHA-256, as one number, mod n
+ *     vector('float', a, b, c) a tensor: fixed_size_list<float>[3], a null being NaN; of whole numbers, null
+ *     counts_in(list, 'x', 'y') how often each of the members is among the elements hashed_counts(list, n) how many
+ *     elements have each of n places: that of a text is its SHA-256, as one number, mod n
  */
 #include "base/hash.h"
 #include "base/sha256.h"
@@ -16,19 +16,19 @@ enum { PLACES_MAX = 1 << 20 };
 /* ---- vector ---- */
 
 /* The values of a column go to every n-th place from `to` on. */
-#define SPREAD(name, from_type, to_type, null)                                                                          \
-	static void spread_##name(const struct weir_column *column, uint32_t rows, void *to_bytes, size_t n)             \
+#define SPREAD(name, from_type, to_type, null)                                                                         \
+	static void spread_##name(const struct weir_column *column, uint32_t rows, void *to_bytes, size_t n)           \
 	{                                                                                                              \
 		const from_type *from = column->values;                                                                \
 		to_type *to = to_bytes;                                                                                \
-		uint32_t mask = column->form == WEIR_CONSTANT ? 0 : ~0u;                                                \
+		uint32_t mask = column->form == WEIR_CONSTANT ? 0 : ~0u;                                               \
                                                                                                                        \
 		if (!column->validity)                                                                                 \
 			for (uint32_t row = 0; row < rows; row++)                                                      \
 				to[row * n] = (to_type)from[row & mask];                                               \
 		else                                                                                                   \
 			for (uint32_t row = 0; row < rows; row++)                                                      \
-				to[row * n] = weir_bit_at(column->validity, row & mask) ? (to_type)from[row & mask]     \
+				to[row * n] = weir_bit_at(column->validity, row & mask) ? (to_type)from[row & mask]    \
 											: (to_type)(null);             \
 	}
 SPREAD(doubles, double, double, NAN)
@@ -55,8 +55,8 @@ static void spread(const struct weir_type *type, const struct weir_column *colum
 }
 
 /* Bits of the elements of which there are none. */
-static int note_nulls(const struct weir_eval *eval, const struct weir_column *column, struct weir_array *items, size_t at,
-		      size_t n, struct weir_error *err)
+static int note_nulls(const struct weir_eval *eval, const struct weir_column *column, struct weir_array *items,
+		      size_t at, size_t n, struct weir_error *err)
 {
 	uint64_t size = (uint64_t)items->length / 8 + 1;
 	uint8_t *bits;
@@ -150,7 +150,8 @@ static int bind_vector(struct weir_program *program, struct weir_node *node, str
 	if (code)
 		return code;
 	node->type = weir_program_keep(
-		program, weir_type_list(program->account, WEIR_FIXED_LIST, &item, (int32_t)node->count, false, err), err);
+		program, weir_type_list(program->account, WEIR_FIXED_LIST, &item, (int32_t)node->count, false, err),
+		err);
 	node->eval = eval_vector;
 	return node->type ? WEIR_OK : err->code;
 }
@@ -254,8 +255,9 @@ static inline uint32_t slot_of(const struct places *places, const struct weir_vi
 /* Each list's elements, counted by their places: place_of gives one more than it, 0 for an element that has none. */
 typedef uint32_t place_function(const void *object, const struct weir_view *view);
 
-static inline __attribute__((always_inline)) int count_items(struct weir_call *call, uint32_t count, place_function *place_of,
-							     const void *object, struct weir_error *err)
+static inline __attribute__((always_inline)) int count_items(struct weir_call *call, uint32_t count,
+							     place_function *place_of, const void *object,
+							     struct weir_error *err)
 {
 	const struct weir_column *list = &call->arguments[0];
 	const struct weir_array *items = list->nested->children[0];
@@ -300,7 +302,8 @@ static int kernel_counts_in(struct weir_call *call, struct weir_error *err)
 
 static int bind_counts_in(struct weir_program *program, struct weir_node *node, struct weir_error *err)
 {
-	const struct weir_type *list = node->arguments[0]->type, *type = weir_list_of(program, weir_type_of(WEIR_INT64), err);
+	const struct weir_type *list = node->arguments[0]->type,
+			       *type = weir_list_of(program, weir_type_of(WEIR_INT64), err);
 	struct places *places = weir_arena_alloc_zero(&program->arena, sizeof(*places), err);
 	uint32_t slots = 8;
 	struct weir_view *views;
@@ -319,7 +322,8 @@ static int bind_counts_in(struct weir_program *program, struct weir_node *node, 
 		slots *= 2;
 	places->mask = slots - 1;
 	places->views = views = weir_arena_alloc_zero(&program->arena, slots * sizeof(*views), err);
-	places->numbers = numbers = views ? weir_arena_alloc_zero(&program->arena, slots * sizeof(*numbers), err) : NULL;
+	places->numbers = numbers = views ? weir_arena_alloc_zero(&program->arena, slots * sizeof(*numbers), err)
+					  : NULL;
 	if (!numbers)
 		return err->code;
 	for (uint32_t i = 1; i < node->count; i++) {
@@ -329,11 +333,14 @@ static int bind_counts_in(struct weir_program *program, struct weir_node *node, 
 
 		if (!weir_node_is_constant(member) || member->value.is_null ||
 		    (is_text ? !weir_type_is_text(member->type) : !weir_type_is_integer(member->type)))
-			return weir_bind_fail(program, node, err, WEIR_E_TYPE, "members of 'counts_in' are literals like the elements");
-		view = is_text ? member->value.bytes : weir_view_make(&member->value.integer, sizeof(member->value.integer));
+			return weir_bind_fail(program, node, err, WEIR_E_TYPE,
+					      "members of 'counts_in' are literals like the elements");
+		view = is_text ? member->value.bytes
+			       : weir_view_make(&member->value.integer, sizeof(member->value.integer));
 		slot = slot_of(places, &view);
 		if (numbers[slot])
-			return weir_bind_fail(program, node, err, WEIR_E_INVALID, "a member of 'counts_in' is there twice");
+			return weir_bind_fail(program, node, err, WEIR_E_INVALID,
+					      "a member of 'counts_in' is there twice");
 		views[slot] = view;
 		numbers[slot] = i;
 	}
@@ -391,7 +398,8 @@ static int kernel_hashed_counts(struct weir_call *call, struct weir_error *err)
 
 static int bind_hashed_counts(struct weir_program *program, struct weir_node *node, struct weir_error *err)
 {
-	const struct weir_type *list = node->arguments[0]->type, *type = weir_list_of(program, weir_type_of(WEIR_INT64), err);
+	const struct weir_type *list = node->arguments[0]->type,
+			       *type = weir_list_of(program, weir_type_of(WEIR_INT64), err);
 	const struct weir_node *count = node->arguments[1];
 
 	if (!type)

@@ -1,7 +1,7 @@
 /* kernels: the arithmetic and conversion loops of expressions, compiled once per CPU level.
  *
- * Dense kernels run over all rows, selected or not: what lies at other rows may be anything, so "does not fit" from them
- * only means that the rows that count must be looked at one by one, which the row kernels do (arith_rows.c).
+ * Dense kernels run over all rows, selected or not: what lies at other rows may be anything, so "does not fit" from
+ * them only means that the rows that count must be looked at one by one, which the row kernels do (arith_rows.c).
  */
 #ifndef WEIR_EXPR_KERNELS_H
 #define WEIR_EXPR_KERNELS_H
@@ -17,8 +17,8 @@ typedef bool weir_convert_kernel(const void *in, uint32_t count, void *out);
 
 struct weir_expr_kernels {
 	weir_arith_kernel *arith[WEIR_NUMBER_COUNT][WEIR_ARITH_COUNT][WEIR_OPERANDS_COUNT];
-	/* C's conversion, and whether a value changed: a fraction cut, out of range, or past the integers that the float
-	 * counts exactly. Floats among themselves never report. */
+	/* C's conversion, and whether a value changed: a fraction cut, out of range, or past the integers that the
+	 * float counts exactly. Floats among themselves never report. */
 	weir_convert_kernel *convert[WEIR_NUMBER_COUNT][WEIR_NUMBER_COUNT];
 	/* Bit i: the first `size` (≤ 16) bytes of view i are those of `view`: equality, when the view is whole. */
 	void (*view_heads)(const struct weir_view *views, const struct weir_view *view, uint32_t size, uint32_t count,
@@ -77,8 +77,8 @@ extern weir_convert_rows *const weir_convert_rows_table[WEIR_NUMBER_COUNT][WEIR_
 	})
 #define WEIR_CONVERT_FLOAT_FLOAT(from, to, v, lost) ((void)(lost), (to)(v))
 
-/* CONVERT(from_name, from, to_name, to, CLASS) for every pair of numbers, and the table of the functions it makes, which are
- * convert_FROM_TO. */
+/* CONVERT(from_name, from, to_name, to, CLASS) for every pair of numbers, and the table of the functions it makes,
+ * which are convert_FROM_TO. */
 #define WEIR_CONVERT_TO_ALL(CONVERT, name, type, KIND)                                                                 \
 	CONVERT(name, type, i8, int8_t, KIND##_INT)                                                                    \
 	CONVERT(name, type, i16, int16_t, KIND##_INT)                                                                  \

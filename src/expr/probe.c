@@ -87,7 +87,8 @@ static int encode(struct probe *probe, struct weir_column *column, uint32_t rows
 	return WEIR_OK;
 }
 
-/* The column decoded long ago, handed out late; rows not asked for are overwritten with rubbish that must not matter. */
+/* The column decoded long ago, handed out late; rows not asked for are overwritten with rubbish that must not
+ * matter. */
 struct late {
 	struct weir_pending pending;
 	struct weir_column column;

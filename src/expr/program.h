@@ -4,8 +4,8 @@
  * kernels take, sets the node's type and how it is evaluated. There are two ways:
  *
  *   kernel  strict functions: null where an argument is null. weir_eval_strict evaluates the arguments, flattens them
- *           (the kernel sees FLAT or CONSTANT), joins their validity, allocates the result and calls the kernel once for
- *           the whole vector.
+ *           (the kernel sees FLAT or CONSTANT), joins their validity, allocates the result and calls the kernel once
+ *           for the whole vector.
  *   eval    everything else (and, or, if_else, coalesce, is_null …) evaluates its arguments itself.
  *
  * Nodes whose arguments are all constant are folded while binding, unless that raises an error: it is then raised for
@@ -147,7 +147,8 @@ static inline void weir_bind_kernel(struct weir_node *node, const struct weir_ty
 	node->kernel = kernel;
 }
 
-/* promote.c: the type in which two meet for arithmetic or comparison, as in Arrow; NULL with *err untouched when none. */
+/* promote.c: the type in which two meet for arithmetic or comparison, as in Arrow; NULL with *err untouched when
+ * none. */
 const struct weir_type *weir_promote(struct weir_program *program, const struct weir_type *a, const struct weir_type *b,
 				     struct weir_error *err);
 

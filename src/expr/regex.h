@@ -1,7 +1,8 @@
 /* regex: compiled patterns, and matching one row's text with a bound on what that may cost.
  *
- * Two dialects: PCRE2's own, with Unicode classes, for the command's texts; and RE2's, for expressions of Python, which expect
- * what pyarrow.compute does: no look-around and no back references, \d \w \s \b of ASCII alone, $ at the very end.
+ * Two dialects: PCRE2's own, with Unicode classes, for the command's texts; and RE2's, for expressions of Python, which
+ * expect what pyarrow.compute does: no look-around and no back references, \d \w \s \b of ASCII alone, $ at the very
+ * end.
  *
  * Threads: a regex is immutable once compiled and may be shared; a matcher belongs to one call.
  */

@@ -1,4 +1,5 @@
-/* text_writer: where kernels put new strings: a bump pointer in pieces of the arena. Short results stay in their views. */
+/* text_writer: where kernels put new strings: a bump pointer in pieces of the arena. Short results stay in their
+ * views. */
 #ifndef WEIR_EXPR_TEXT_WRITER_H
 #define WEIR_EXPR_TEXT_WRITER_H
 

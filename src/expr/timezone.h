@@ -1,6 +1,7 @@
-/* timezone: offsets from UTC by the rules of a zone. Fixed offsets ("+02:00") and, by zoneinfo files (TZif, RFC 8536, versions
- * 1 to 4), named zones; past the last transition in the file the POSIX rule at its end applies. The files are the system's,
- * or $TZDIR's, or where there are none those of Python's tzdata package ($WEIR_TZDATA, $VIRTUAL_ENV, the usual folders). */
+/* timezone: offsets from UTC by the rules of a zone. Fixed offsets ("+02:00") and, by zoneinfo files (TZif, RFC 8536,
+ * versions 1 to 4), named zones; past the last transition in the file the POSIX rule at its end applies. The files are
+ * the system's, or $TZDIR's, or where there are none those of Python's tzdata package ($WEIR_TZDATA, $VIRTUAL_ENV, the
+ * usual folders). */
 #ifndef WEIR_EXPR_TIMEZONE_H
 #define WEIR_EXPR_TIMEZONE_H
 

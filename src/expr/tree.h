@@ -1,5 +1,5 @@
-/* tree: the untyped tree of an expression. Everything is a column, a literal or a call; operators are calls of functions
- * with fixed names ("add", "lt", "and" …), so that text and builders meet in one form.
+/* tree: the untyped tree of an expression. Everything is a column, a literal or a call; operators are calls of
+ * functions with fixed names ("add", "lt", "and" …), so that text and builders meet in one form.
  *
  * A tree is immutable. Its root owns the arena in which all nodes lie; other nodes have owner NULL.
  */

@@ -81,8 +81,8 @@ static void advance(struct weir_cuts *cuts)
 		cuts->certain++;
 }
 
-/* Of a range that itself began at a guess the end is taken too: a lane that reads several ranges on end has but its first
- * one confirmed, and the others must hang together with it. */
+/* Of a range that itself began at a guess the end is taken too: a lane that reads several ranges on end has but its
+ * first one confirmed, and the others must hang together with it. */
 bool weir_cuts_start(struct weir_cuts *cuts, uint32_t number, uint64_t *start)
 {
 	bool known;

@@ -1,16 +1,16 @@
 /* cuts: where the records of a file's byte ranges really begin.
  *
- * A large text file is cut into byte ranges before anybody has read it. A range stands for the records whose first byte lies
- * in it, but a cut may fall inside a quoted field, and only who has read everything before it knows. So a reader that opens
- * a range guesses, and reads on to the end of its last record; when every earlier range has been read its guess is compared
- * with the place where the range before it ended:
+ * A large text file is cut into byte ranges before anybody has read it. A range stands for the records whose first byte
+ * lies in it, but a cut may fall inside a quoted field, and only who has read everything before it knows. So a reader
+ * that opens a range guesses, and reads on to the end of its last record; when every earlier range has been read its
+ * guess is compared with the place where the range before it ended:
  *
  *     range 0            │ range 1             │ range 2
  *     r r r "ab,         │ cd", r r r r        │ r r r
  *                        ┆      ▲ range 0 really ended here; range 1 is read again if it began elsewhere
  *
- * Lanes confirm in split order (ops/op.h: confirm), so when range n is confirmed the ends of all ranges before it are final.
- * Lines are counted along, for error messages.
+ * Lanes confirm in split order (ops/op.h: confirm), so when range n is confirmed the ends of all ranges before it are
+ * final. Lines are counted along, for error messages.
  *
  * Threads: any; one lock inside.
  */
@@ -40,8 +40,8 @@ void weir_cuts_begin(struct weir_cuts *cuts, uint64_t start, uint64_t line);
 int weir_cuts_end(struct weir_cuts *cuts, uint32_t number, uint64_t start, uint64_t end, uint64_t lines,
 		  struct weir_error *err);
 
-/* Every range before `number` has ended, or was left early because nobody wants what follows it. False when `start` is not
- * where range `number` begins. */
+/* Every range before `number` has ended, or was left early because nobody wants what follows it. False when `start` is
+ * not where range `number` begins. */
 bool weir_cuts_confirm(struct weir_cuts *cuts, uint32_t number, uint64_t start);
 /* The line (from 1) on which range `number` begins; 0 when some range before it has not ended. */
 uint64_t weir_cuts_line(struct weir_cuts *cuts, uint32_t number);

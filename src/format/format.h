@@ -1,9 +1,10 @@
 /* format: what every file format offers to the read and write operators. One folder per format, one table each way, one
  * line in format/formats.c.
  *
- * Formats are of two kinds. Some files say their schema and know their rows (Parquet, Arrow): ranges are rows. Of others
- * (CSV, JSON, text) the types are inferred from samples or given, and ranges are bytes: a range stands for the records
- * whose first byte lies in it, and where that is may be a guess (format/cuts.h) until the range before it has been read.
+ * Formats are of two kinds. Some files say their schema and know their rows (Parquet, Arrow): ranges are rows. Of
+ * others (CSV, JSON, text) the types are inferred from samples or given, and ranges are bytes: a range stands for the
+ * records whose first byte lies in it, and where that is may be a guess (format/cuts.h) until the range before it has
+ * been read.
  *
  * Reading is in two parts. A struct weir_format_file is an opened file's metadata: immutable, counted, shared by lanes,
  * small (no data). A struct weir_format_reader belongs to one lane and walks row ranges of one file after another; it
@@ -31,8 +32,8 @@ struct weir_setting {
 struct weir_read_setup {
 	struct weir_io *io;
 	const void *options; /* made by the format's options_parse; NULL: the format has none */
-	/* Of formats whose files do not say their types: the dataset's schema, inferred or given; a file's columns get their
-	 * types from it by name. NULL while it is being inferred. */
+	/* Of formats whose files do not say their types: the dataset's schema, inferred or given; a file's columns get
+	 * their types from it by name. NULL while it is being inferred. */
 	const struct weir_schema *schema;
 	/* A reader met a value that its column's inferred type cannot hold, and says which type would; it then returns
 	 * WEIR_E_MISFIT. Any thread. NULL: nobody wants to know. */
@@ -58,8 +59,8 @@ struct weir_range {
 	uint64_t bytes_decoded_est; /* of the columns scanned */
 };
 
-/* What a scan wants of every file. All borrowed and shared by lanes. Columns are numbers in the file's own schema: a file
- * that differs from the dataset's schema gets a scan of its own. */
+/* What a scan wants of every file. All borrowed and shared by lanes. Columns are numbers in the file's own schema: a
+ * file that differs from the dataset's schema gets a scan of its own. */
 struct weir_scan {
 	const uint32_t *columns; /* ascending is not required; vectors have their columns in this order */
 	uint32_t column_count;
@@ -81,33 +82,36 @@ struct weir_format_ops {
 	bool streamed; /* files are read through io/stream.h: pipes too, and compressed ones by name ("a.csv.gz") */
 	/* Options of its own, in the form of struct weir_op.options ("delimiter=", "header"); NULL: none. */
 	const char *const *option_names;
-	/* Made once per read, in the plan's arena; only settings named in option_names are passed. NULL with option_names. */
+	/* Made once per read, in the plan's arena; only settings named in option_names are passed. NULL with
+	 * option_names. */
 	int (*options_parse)(struct weir_arena *arena, const struct weir_setting *settings, uint32_t count,
 			     const void **out, struct weir_error *err);
-	/* The schema that fits samples of these files, or all of them (which is the format's option to know). NULL: files
-	 * say their schema. */
+	/* The schema that fits samples of these files, or all of them (which is the format's option to know). NULL:
+	 * files say their schema. */
 	int (*infer)(struct weir_account *account, const struct weir_read_setup *setup, struct weir_file *const *files,
 		     uint32_t count, struct weir_schema **out, struct weir_error *err);
-	/* The type of a column that was inferred as both: a new reference. NULL: numbers become wider, what has nothing in common
-	 * is text. */
+	/* The type of a column that was inferred as both: a new reference. NULL: numbers become wider, what has nothing
+	 * in common is text. */
 	const struct weir_type *(*widen)(struct weir_account *account, const struct weir_type *a,
 					 const struct weir_type *b, struct weir_error *err);
 	/* `file` is referenced, `setup` borrowed. Errors name the file and offset. */
 	int (*open)(struct weir_account *account, const struct weir_read_setup *setup, struct weir_file *file,
 		    struct weir_format_file **out, struct weir_error *err);
 	void (*close)(struct weir_format_file *file); /* when refs reaches 0 */
-	/* What is known of a column over the whole file without reading data: nulls, and the least and the greatest value,
-	 * exactly (a bound that was shortened is none). Bytes are borrowed from the file. NULL: files know nothing. */
+	/* What is known of a column over the whole file without reading data: nulls, and the least and the greatest
+	 * value, exactly (a bound that was shortened is none). Bytes are borrowed from the file. NULL: files know
+	 * nothing. */
 	void (*column_bounds)(struct weir_format_file *file, uint32_t column, struct weir_bounds *out);
-	/* Cuts the rows into pieces of about bytes_target decoded bytes (0: do not cut inside the file), in order, without
-	 * gaps except where statistics prove that the predicate cannot match. A function of file and scan alone. */
+	/* Cuts the rows into pieces of about bytes_target decoded bytes (0: do not cut inside the file), in order,
+	 * without gaps except where statistics prove that the predicate cannot match. A function of file and scan
+	 * alone. */
 	int (*ranges)(struct weir_format_file *file, const struct weir_scan *scan, uint64_t bytes_target,
 		      int (*visit)(void *context, const struct weir_range *range), void *context,
 		      struct weir_error *err);
 	int (*reader_new)(struct weir_account *account, struct weir_io *io, struct weir_format_reader **out,
 			  struct weir_error *err);
-	/* Starts a range; whatever was open before is dropped. The scan stays borrowed until the next open or free. Where the
-	 * file has cuts, the reader asks them where to begin and tells them where it ended. */
+	/* Starts a range; whatever was open before is dropped. The scan stays borrowed until the next open or free.
+	 * Where the file has cuts, the reader asks them where to begin and tells them where it ended. */
 	int (*reader_open)(struct weir_format_reader *reader, struct weir_format_file *file,
 			   const struct weir_scan *scan, const struct weir_range *range, struct weir_error *err);
 	/* row_count 0 at the end of the range. Rows that statistics prove dead may be left out. source_row is set. */
@@ -130,9 +134,9 @@ static inline void weir_format_file_unref(struct weir_format_file *file)
 		file->ops->close(file);
 }
 
-/* Writing. A file is a header, parts in order, and a footer. A part is what one lane makes of one split; parts are made in
- * parallel, know nothing of each other, and hold positions relative to their own first byte. A folder gets a file per
- * split (header, one part, footer); one file, or a pipe, gets the parts of all splits in order. */
+/* Writing. A file is a header, parts in order, and a footer. A part is what one lane makes of one split; parts are made
+ * in parallel, know nothing of each other, and hold positions relative to their own first byte. A folder gets a file
+ * per split (header, one part, footer); one file, or a pipe, gets the parts of all splits in order. */
 struct weir_byte_sink {
 	int (*write)(void *state, const void *bytes, uint64_t size, struct weir_error *err);
 	void *state;
@@ -165,7 +169,8 @@ struct weir_writer_options {
 	int64_t row_group_rows;  /* 0: default */
 	int64_t row_group_bytes; /* encoded; 0: default */
 	bool dictionary, page_index, statistics, data_page_v2;
-	/* Parquet column encodings forced by tests: "plain", "delta", "byte_stream_split"; NULL: chosen by the writer. */
+	/* Parquet column encodings forced by tests: "plain", "delta", "byte_stream_split"; NULL: chosen by the
+	 * writer. */
 	const char *encoding;
 	struct weir_text_options text;
 };
@@ -194,8 +199,8 @@ struct weir_writer_ops {
 			  struct weir_error *err);
 	/* Starts a part; nothing of an earlier, unfinished one is kept. */
 	int (*part_begin)(struct weir_format_writer *writer, struct weir_byte_sink sink, struct weir_error *err);
-	/* Encodes the selected rows at once; nothing of the vector is referenced afterwards. When the account's room runs
-	 * low (weir_account_room) what is open (a row group) is closed early. */
+	/* Encodes the selected rows at once; nothing of the vector is referenced afterwards. When the account's room
+	 * runs low (weir_account_room) what is open (a row group) is closed early. */
 	int (*push)(struct weir_format_writer *writer, struct weir_vector *vector, struct weir_error *err);
 	/* Everything of the part has gone to the sink. *out is from `account`, freed by part_free. */
 	int (*part_end)(struct weir_format_writer *writer, struct weir_account *account, struct weir_part **out,

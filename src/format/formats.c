@@ -26,13 +26,8 @@ static const struct {
 enum { FORMAT_COUNT = sizeof(formats) / sizeof(formats[0]) };
 
 static const struct weir_writer_ops *const writers[] = {
-	&weir_parquet_writer,
-	&weir_csv_writer,
-	&weir_jsonl_writer,
-	&weir_json_writer,
-	&weir_arrow_writer,
-	&weir_arrows_writer,
-	&weir_tfrecord_writer,
+	&weir_parquet_writer, &weir_csv_writer,    &weir_jsonl_writer,    &weir_json_writer,
+	&weir_arrow_writer,   &weir_arrows_writer, &weir_tfrecord_writer,
 };
 enum { WRITER_COUNT = sizeof(writers) / sizeof(writers[0]) };
 
@@ -40,12 +35,9 @@ enum { WRITER_COUNT = sizeof(writers) / sizeof(writers[0]) };
 static const struct {
 	const char *name, *format, *writer;
 } aliases[] = {
-	{"feather", "arrow", "arrow"},
-	{"ipc", "arrow", "arrow"},
-	{"arrows", "arrow", "arrows"},
-	{"jsonl", "json", "jsonl"}, /* one reader for all layouts */
-	{"ndjson", "json", "jsonl"},
-	{"tfrecords", "tfrecord", "tfrecord"},
+	{"feather", "arrow", "arrow"}, {"ipc", "arrow", "arrow"},
+	{"arrows", "arrow", "arrows"}, {"jsonl", "json", "jsonl"}, /* one reader for all layouts */
+	{"ndjson", "json", "jsonl"},   {"tfrecords", "tfrecord", "tfrecord"},
 };
 enum { ALIAS_COUNT = sizeof(aliases) / sizeof(aliases[0]) };
 
@@ -85,7 +77,8 @@ const char *weir_format_names(const char *option, char *buffer, size_t size)
 	buffer[0] = 0;
 	for (uint32_t i = 0; i < FORMAT_COUNT && used < size; i++)
 		if (is_first(i) && (!option || has_option(formats[i].ops, option)))
-			used += (size_t)snprintf(buffer + used, size - used, "%s%s", used ? ", " : "", formats[i].ops->name);
+			used += (size_t)snprintf(buffer + used, size - used, "%s%s", used ? ", " : "",
+						 formats[i].ops->name);
 	return buffer;
 }
 
@@ -105,8 +98,8 @@ const struct weir_format_ops *weir_format_for_bytes(const void *bytes, size_t si
 	return NULL;
 }
 
-/* The extension decides, in front of that of a compression if there is one; a file without one that is known is opened, and
- * its first bytes do. A file that cannot be opened has no format: whoever opens it to read will say why. */
+/* The extension decides, in front of that of a compression if there is one; a file without one that is known is opened,
+ * and its first bytes do. A file that cannot be opened has no format: whoever opens it to read will say why. */
 const struct weir_format_ops *weir_format_for_path(const char *path)
 {
 	size_t size = strlen(path), stem = weir_compression_stem(path);

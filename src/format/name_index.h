@@ -1,5 +1,5 @@
-/* name_index: texts to numbers, 0, 1, 2 in the order in which they were added: the columns of files whose records name their values
- * one by one.
+/* name_index: texts to numbers, 0, 1, 2 in the order in which they were added: the columns of files whose records name
+ * their values one by one.
  *
  *     init ─▶ (add | find)… ─▶ release
  *
@@ -29,6 +29,7 @@ void weir_name_index_init(struct weir_name_index *names, struct weir_account *ac
 void weir_name_index_release(struct weir_name_index *names); /* twice is fine */
 /* The text stays the caller's, and there, as long as the names. */
 int weir_name_index_add(struct weir_name_index *names, const char *text, size_t size, struct weir_error *err);
-uint32_t weir_name_index_find(struct weir_name_index *names, const void *text, size_t size); /* WEIR_NO_NAME: not there */
+/* WEIR_NO_NAME: not there */
+uint32_t weir_name_index_find(struct weir_name_index *names, const void *text, size_t size);
 
 #endif

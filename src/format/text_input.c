@@ -110,8 +110,8 @@ int weir_text_input_fill(struct weir_text_input *input, size_t unread, struct we
 	return WEIR_OK;
 }
 
-/* An account that has somebody to ask answers WEIR_E_CANCELLED when the run ends over it; the run's own error then takes the
- * place and the value from this one. */
+/* An account that has somebody to ask answers WEIR_E_CANCELLED when the run ends over it; the run's own error then
+ * takes the place and the value from this one. */
 void weir_text_too_long(struct weir_error *err, uint64_t size, bool whole)
 {
 	struct weir_error why = *err;

@@ -8,9 +8,9 @@
  *
  *     init ─▶ (open ─▶ fill … ─▶ close)… ─▶ release
  *
- * `fill` moves the unread text to the front and reads more behind it, so pointers into the text live until the next fill.
- * A record that does not fit makes the window grow; it asks the account for that as any allocation does. WEIR_TEXT_PAD
- * bytes before and behind may be read, whatever they hold: kernels load past both ends.
+ * `fill` moves the unread text to the front and reads more behind it, so pointers into the text live until the next
+ * fill. A record that does not fit makes the window grow; it asks the account for that as any allocation does.
+ * WEIR_TEXT_PAD bytes before and behind may be read, whatever they hold: kernels load past both ends.
  *
  * Threads: an input belongs to one lane.
  */
@@ -49,15 +49,15 @@ static inline uint64_t weir_text_input_offset(const struct weir_text_input *inpu
 	return input->offset + input->begin;
 }
 
-/* The window could not grow for a record of `size` bytes (more, unless `whole`): says so in the message, or, when the run ends
- * over it, in the value, from where the run's own error takes it. */
+/* The window could not grow for a record of `size` bytes (more, unless `whole`): says so in the message, or, when the
+ * run ends over it, in the value, from where the run's own error takes it. */
 void weir_text_too_long(struct weir_error *err, uint64_t size, bool whole);
 
 /* Line ends: LF, CR LF and CR without LF. A CR at the very end counts. */
 uint64_t weir_text_line_ends(const void *text, size_t size);
 
-/* Which parts of files types are inferred from: the head of WEIR_SAMPLE_FILES files spread over all of them, and of large
- * plain files the middle and the tail too. */
+/* Which parts of files types are inferred from: the head of WEIR_SAMPLE_FILES files spread over all of them, and of
+ * large plain files the middle and the tail too. */
 enum { WEIR_SAMPLE_FILES = 16, WEIR_SAMPLES_MAX = 3 };
 
 struct weir_text_sample {

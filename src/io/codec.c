@@ -1,10 +1,10 @@
 /* One table row a codec; each row decompresses a whole buffer into a whole buffer.
  *
  * Contexts (zstd, LZ4 frame, deflate) are made at first use and kept. zstd and the brotli decoder allocate through the
- * account: a 16-byte note in front of each of their blocks holds its size, and when the account refuses, its error is what
- * the caller gets. The others use their own malloc and what they take is charged beforehand, from figures measured here:
- * libdeflate and LZ4 frames know no allocator of their own, and the brotli encoder (1.0.9) ends the process when it is
- * refused memory. Snappy's working memory is less than 200 KiB and lives no longer than the call.
+ * account: a 16-byte note in front of each of their blocks holds its size, and when the account refuses, its error is
+ * what the caller gets. The others use their own malloc and what they take is charged beforehand, from figures measured
+ * here: libdeflate and LZ4 frames know no allocator of their own, and the brotli encoder (1.0.9) ends the process when
+ * it is refused memory. Snappy's working memory is less than 200 KiB and lives no longer than the call.
  *
  * What Parquet files in the wild call by one name is not always one format, so reading is wider than writing:
  *   GZIP        gzip, also of several members; zlib; bare deflate

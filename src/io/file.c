@@ -173,7 +173,8 @@ struct weir_file *weir_file_ref(struct weir_file *file)
 
 void weir_file_unref(struct weir_file *file)
 {
-	/* Release: what this thread did with the file comes before the close of whoever is last; acquire: for the last. */
+	/* Release: what this thread did with the file comes before the close of whoever is last; acquire: for the
+	 * last. */
 	if (!file || atomic_fetch_sub_explicit(&file->references, 1, memory_order_acq_rel) != 1)
 		return;
 	if (file->fd >= 0)

@@ -1,8 +1,9 @@
 /* file: bytes of input files, read by position, and the few threads that wait for disks.
  *
- * A struct weir_file is open and immutable: any thread may read. A submitted read asks the page cache first (RWF_NOWAIT,
- * on the calling lane); what is not there goes to the I/O threads as submit/complete. Short reads and EINTR are handled,
- * EIO and ESTALE tried READ_ATTEMPTS times with a pause; a file that shrank is WEIR_E_DATA naming it.
+ * A struct weir_file is open and immutable: any thread may read. A submitted read asks the page cache first
+ * (RWF_NOWAIT, on the calling lane); what is not there goes to the I/O threads as submit/complete. Short reads and
+ * EINTR are handled, EIO and ESTALE tried READ_ATTEMPTS times with a pause; a file that shrank is WEIR_E_DATA naming
+ * it.
  *
  * Threads: a file is freed by whoever drops the last reference, so its account is one that several threads may use. A
  * struct weir_read belongs to one thread, which submits it and waits for it.

@@ -3,8 +3,8 @@
  *     *  any bytes of one name      ?  one character       [a-z] [!a-z]  one of, none of
  *     {a,b}  either, also across '/'     \x  x itself      **  any directories, also none (a whole component)
  *
- * A character is one of UTF-8 where the bytes are valid, else a byte. As in a shell, what can stand for anything does not
- * stand for a '.' at the beginning of a name.
+ * A character is one of UTF-8 where the bytes are valid, else a byte. As in a shell, what can stand for anything does
+ * not stand for a '.' at the beginning of a name.
  */
 #ifndef WEIR_IO_GLOB_H
 #define WEIR_IO_GLOB_H

@@ -1,9 +1,9 @@
 /* One table row a compression: begin a member, go on with it, release.
  *
- * zlib, zstd, libbz2 and liblzma allocate through the account: a 16-byte note in front of each of their blocks holds its
- * size, and when the account refuses, its error is what the caller gets. liblz4 1.9 exports no such thing; what it takes
- * for a frame is known from the sixth byte of the frame's header and is charged before it has seen the seventh, which is
- * where it allocates.
+ * zlib, zstd, libbz2 and liblzma allocate through the account: a 16-byte note in front of each of their blocks holds
+ * its size, and when the account refuses, its error is what the caller gets. liblz4 1.9 exports no such thing; what it
+ * takes for a frame is known from the sixth byte of the frame's header and is charged before it has seen the seventh,
+ * which is where it allocates.
  *
  *     between ─▶ begin ─▶ run … run ─▶ ended: between      zeros between gzip members, and xz streams, are padding
  */
@@ -23,10 +23,10 @@
 #include <zstd_errors.h>
 
 enum {
-	FOREIGN_NOTE = 16,    /* keeps what follows aligned as malloc would */
-	PIECE_MAX = 1 << 30,  /* zlib and libbz2 count in 32 bits */
+	FOREIGN_NOTE = 16,     /* keeps what follows aligned as malloc would */
+	PIECE_MAX = 1 << 30,   /* zlib and libbz2 count in 32 bits */
 	GZIP_WINDOW = 15 + 16, /* any window, gzip only */
-	LZ4_HEAD = 6,         /* bytes of a frame's header up to its block size */
+	LZ4_HEAD = 6,          /* bytes of a frame's header up to its block size */
 	LZ4_CONTEXT = 1 << 10,
 };
 
@@ -151,7 +151,8 @@ static int gzip_run(struct weir_inflate *state, struct span *span, bool *ended, 
 	*ended = result == Z_STREAM_END;
 	if (result == Z_OK || result == Z_STREAM_END || result == Z_BUF_ERROR)
 		return WEIR_OK;
-	return result == Z_MEM_ERROR ? fail_memory(state, err) : fail(state, zlib->msg ? zlib->msg : "it is damaged", err);
+	return result == Z_MEM_ERROR ? fail_memory(state, err)
+				     : fail(state, zlib->msg ? zlib->msg : "it is damaged", err);
 }
 
 static void gzip_release(struct weir_inflate *state)
@@ -424,8 +425,8 @@ const char *weir_inflate_name(const struct weir_inflate *state)
 	return state->ops->name;
 }
 
-int weir_inflate_run(struct weir_inflate *state, const void *in, size_t size_in, size_t *used, void *out, size_t size_out,
-		     size_t *made, struct weir_error *err)
+int weir_inflate_run(struct weir_inflate *state, const void *in, size_t size_in, size_t *used, void *out,
+		     size_t size_out, size_t *made, struct weir_error *err)
 {
 	struct span span = {.in = in, .size_in = size_in, .out = out, .size_out = size_out};
 	size_t padding = 0;

@@ -13,10 +13,11 @@ struct weir_inflate;
 int weir_inflate_new(struct weir_account *account, enum weir_compression compression, struct weir_inflate **out,
 		     struct weir_error *err);
 void weir_inflate_free(struct weir_inflate *inflate);
-/* Takes *used bytes of `in` and puts *made into `out`, whose size is not 0. `in` is empty only when no more follows: then
- * what is held back comes out, until *made is 0. On failure *used tells how far it came, as far as that is known. */
-int weir_inflate_run(struct weir_inflate *inflate, const void *in, size_t size_in, size_t *used, void *out, size_t size_out,
-		     size_t *made, struct weir_error *err);
+/* Takes *used bytes of `in` and puts *made into `out`, whose size is not 0. `in` is empty only when no more follows:
+ * then what is held back comes out, until *made is 0. On failure *used tells how far it came, as far as that is
+ * known. */
+int weir_inflate_run(struct weir_inflate *inflate, const void *in, size_t size_in, size_t *used, void *out,
+		     size_t size_out, size_t *made, struct weir_error *err);
 /* Nothing is begun and not ended: the input may end here. */
 bool weir_inflate_is_between(const struct weir_inflate *inflate);
 const char *weir_inflate_name(const struct weir_inflate *inflate); /* "gzip" */

@@ -4,9 +4,9 @@
  *                                                            └ failed ─▶ undo ─▶ remove
  *     after a kill:  read ─▶ finish | undo ─▶ remove
  *
- * Finish and undo both may be repeated from any point of either: each move is recognised as done or not by the inode that
- * lies at its ends. A journal that a killed process left is finished, never undone, unless it meets foreign files of the
- * same names: nobody was told that it failed.
+ * Finish and undo both may be repeated from any point of either: each move is recognised as done or not by the inode
+ * that lies at its ends. A journal that a killed process left is finished, never undone, unless it meets foreign files
+ * of the same names: nobody was told that it failed.
  */
 #ifndef WEIR_IO_JOURNAL_H
 #define WEIR_IO_JOURNAL_H

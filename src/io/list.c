@@ -1,12 +1,12 @@
-/* Every path given becomes one or more walkers (a pattern with braces has one for each alternative); their files, each in
- * byte order, are merged, and what two of them find is given once.
+/* Every path given becomes one or more walkers (a pattern with braces has one for each alternative); their files, each
+ * in byte order, are merged, and what two of them find is given once.
  *
  * A walker holds a stack of directories, each read whole, filtered and sorted when it is entered, so that no descriptor
- * stays open and nothing below it has been touched yet. A directory sorts as its name and '/', which makes the order of a
- * depth-first walk the byte order of whole paths.
+ * stays open and nothing below it has been touched yet. A directory sorts as its name and '/', which makes the order of
+ * a depth-first walk the byte order of whole paths.
  *
- * A pattern is run as a set of states, a bit for each component: "what follows must match from component i on". `**` keeps
- * its own state and has the next one's too. So each name is looked at once, whatever the pattern:
+ * A pattern is run as a set of states, a bit for each component: "what follows must match from component i on". `**`
+ * keeps its own state and has the next one's too. So each name is looked at once, whatever the pattern:
  *
  *     a / ** / *.csv        {0} ─a─▶ {1,2} ─x─▶ {1,2} ─y.csv─▶ found (by 2)
  *                                     └─ z.csv ─▶ found
@@ -80,8 +80,8 @@ struct weir_listing {
 /* What concerns one path only may be left out, if the caller wants it so. */
 static int excuse(const struct weir_listing *listing, int code, struct weir_error *err)
 {
-	if (!listing->options.missing || (code != WEIR_E_NOT_FOUND && code != WEIR_E_IO) || err->errno_value == EMFILE ||
-	    err->errno_value == ENFILE)
+	if (!listing->options.missing || (code != WEIR_E_NOT_FOUND && code != WEIR_E_IO) ||
+	    err->errno_value == EMFILE || err->errno_value == ENFILE)
 		return code;
 	listing->options.missing(listing->options.missing_context, err);
 	weir_error_clear(err);
@@ -400,7 +400,8 @@ static int walker_advance(struct weir_listing *listing, struct walker *walker, s
 		if (!code && entry->directory) {
 			code = weir_text_puts(&walker->path, "/", err);
 			if (!code)
-				code = excuse(listing, level_push(listing, walker, entry->states, entry->walking, err), err);
+				code = excuse(listing, level_push(listing, walker, entry->states, entry->walking, err),
+					      err);
 		} else if (!code) {
 			code = walker_size(walker, entry, err);
 			walker->ready = !code;

@@ -4,9 +4,9 @@
  *     ├──── head ────┤┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄▶
  *     0              head_size      next: where the one stream stands
  *
- * Before weir_pipe_begin everything that is read is kept (at most WEIR_PIPE_HEAD_MAX bytes), so that any number of streams
- * may look at the front, each from byte 0. After it one stream reads the head and then the pipe, and the head is freed when
- * it is through.
+ * Before weir_pipe_begin everything that is read is kept (at most WEIR_PIPE_HEAD_MAX bytes), so that any number of
+ * streams may look at the front, each from byte 0. After it one stream reads the head and then the pipe, and the head
+ * is freed when it is through.
  *
  * Threads: one at a time.
  */

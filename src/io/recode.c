@@ -26,7 +26,8 @@ static size_t put(unsigned char *out, uint32_t c)
 	return 4;
 }
 
-static void latin1(const unsigned char *in, size_t size_in, size_t *used, unsigned char *out, size_t size_out, size_t *made)
+static void latin1(const unsigned char *in, size_t size_in, size_t *used, unsigned char *out, size_t size_out,
+		   size_t *made)
 {
 	size_t i = 0, n = 0;
 
@@ -53,8 +54,8 @@ static uint32_t unit(const unsigned char *in, bool big)
 	return big ? (uint32_t)in[0] << 8 | in[1] : (uint32_t)in[1] << 8 | in[0];
 }
 
-static int utf16(const struct weir_recode *recode, const unsigned char *in, size_t size_in, size_t *used, unsigned char *out,
-		 size_t size_out, size_t *made, struct weir_error *err)
+static int utf16(const struct weir_recode *recode, const unsigned char *in, size_t size_in, size_t *used,
+		 unsigned char *out, size_t size_out, size_t *made, struct weir_error *err)
 {
 	bool big = recode->encoding == WEIR_ENCODING_UTF16BE;
 	size_t i = *used, n = *made;
@@ -69,16 +70,20 @@ static int utf16(const struct weir_recode *recode, const unsigned char *in, size
 			continue;
 		}
 		if (c >= 0xdc00) {
-			code = weir_error_set(err, WEIR_E_DATA, "the UTF-16 text has the second half of a surrogate pair without "
-								"the first (0x%04x)", c);
+			code = weir_error_set(err, WEIR_E_DATA,
+					      "the UTF-16 text has the second half of a surrogate pair without "
+					      "the first (0x%04x)",
+					      c);
 			break;
 		}
 		if (i + 4 > size_in)
 			break;
 		low = unit(in + i + 2, big);
 		if ((low & 0xfc00) != 0xdc00) {
-			code = weir_error_set(err, WEIR_E_DATA, "the UTF-16 text has the first half of a surrogate pair without "
-								"the second (0x%04x 0x%04x)", c, low);
+			code = weir_error_set(err, WEIR_E_DATA,
+					      "the UTF-16 text has the first half of a surrogate pair without "
+					      "the second (0x%04x 0x%04x)",
+					      c, low);
 			break;
 		}
 		n += put(out + n, 0x10000 + ((c & 0x3ff) << 10) + (low & 0x3ff));
@@ -89,8 +94,8 @@ static int utf16(const struct weir_recode *recode, const unsigned char *in, size
 	return code;
 }
 
-int weir_recode_run(struct weir_recode *recode, const void *in, size_t size_in, size_t *used, void *out, size_t size_out,
-		    size_t *made, struct weir_error *err)
+int weir_recode_run(struct weir_recode *recode, const void *in, size_t size_in, size_t *used, void *out,
+		    size_t size_out, size_t *made, struct weir_error *err)
 {
 	const unsigned char *bytes = in;
 
@@ -104,7 +109,7 @@ int weir_recode_run(struct weir_recode *recode, const void *in, size_t size_in, 
 			return WEIR_OK;
 		if (recode->encoding == WEIR_ENCODING_UTF16)
 			recode->encoding = bytes[0] == 0xfe && bytes[1] == 0xff ? WEIR_ENCODING_UTF16BE
-										 : WEIR_ENCODING_UTF16LE;
+										: WEIR_ENCODING_UTF16LE;
 		if (unit(bytes, recode->encoding == WEIR_ENCODING_UTF16BE) == 0xfeff)
 			*used = 2;
 		recode->begun = true;

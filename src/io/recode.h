@@ -12,10 +12,10 @@ struct weir_recode {
 	bool begun;                  /* the byte order mark is behind */
 };
 
-/* Takes whole characters of `in`, as long as WEIR_RECODE_MAX bytes are free in `out`. What is left of `in` afterwards, less
- * than WEIR_RECODE_MAX bytes unless `out` is full, is the beginning of a character: give it again with more behind it.
- * WEIR_E_DATA with *used bytes before the place. */
-int weir_recode_run(struct weir_recode *recode, const void *in, size_t size_in, size_t *used, void *out, size_t size_out,
-		    size_t *made, struct weir_error *err);
+/* Takes whole characters of `in`, as long as WEIR_RECODE_MAX bytes are free in `out`. What is left of `in` afterwards,
+ * less than WEIR_RECODE_MAX bytes unless `out` is full, is the beginning of a character: give it again with more behind
+ * it. WEIR_E_DATA with *used bytes before the place. */
+int weir_recode_run(struct weir_recode *recode, const void *in, size_t size_in, size_t *used, void *out,
+		    size_t size_out, size_t *made, struct weir_error *err);
 
 #endif

@@ -154,8 +154,8 @@ bool weir_snappy_inflate(const uint8_t *in, size_t size_in, uint8_t *out, size_t
 				in += 5;
 				tag = *in;
 			} else {
-				/* Which of the two short forms it is cannot be predicted, so both are worked out and one is
-				 * taken by a mask; the next tag is among the operands already. */
+				/* Which of the two short forms it is cannot be predicted, so both are worked out and
+				 * one is taken by a mask; the next tag is among the operands already. */
 				uint32_t is_wide = tag >> 1 & 1, mask = 0u - is_wide;
 				uint32_t length_1 = (tag >> 2 & 7) + 4, length_2 = (tag >> 2) + 1;
 				uint32_t offset_1 = (tag & 0xe0) << 3 | (operands & 0xff), offset_2 = operands & 0xffff;

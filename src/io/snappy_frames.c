@@ -87,7 +87,8 @@ static const char *open_body(struct weir_snappy_frames *frames)
 		   !weir_snappy_inflate(data, size, frames->plain, (size_t)plain)) {
 		return "it is damaged";
 	}
-	crc = frames->body[0] | (uint32_t)frames->body[1] << 8 | (uint32_t)frames->body[2] << 16 | (uint32_t)frames->body[3] << 24;
+	crc = frames->body[0] | (uint32_t)frames->body[1] << 8 | (uint32_t)frames->body[2] << 16 |
+	      (uint32_t)frames->body[3] << 24;
 	if (masked(weir_crc32c(0, frames->plain, (size_t)plain)) != crc)
 		return "the checksum of a chunk is wrong";
 	frames->plain_size = (uint32_t)plain;

@@ -16,8 +16,8 @@ struct weir_snappy_frames;
 
 int weir_snappy_frames_new(struct weir_account *account, struct weir_snappy_frames **out, struct weir_error *err);
 void weir_snappy_frames_free(struct weir_snappy_frames *frames);
-/* Takes *used bytes of `in` and puts *made into `out`. *ended: a chunk has been used and given out whole, the input may end here.
- * NULL, or what is wrong with the data. */
+/* Takes *used bytes of `in` and puts *made into `out`. *ended: a chunk has been used and given out whole, the input may
+ * end here. NULL, or what is wrong with the data. */
 const char *weir_snappy_frames_run(struct weir_snappy_frames *frames, const uint8_t *in, size_t size_in, size_t *used,
 				   uint8_t *out, size_t size_out, size_t *made, bool *ended);
 

@@ -1,5 +1,5 @@
-/* A pipe put down in a file without a name, for formats that are not read from front to back (Parquet's footer is its end).
- * The file is in TMPDIR, else /var/tmp, and goes with its descriptor, whatever happens to the process. */
+/* A pipe put down in a file without a name, for formats that are not read from front to back (Parquet's footer is its
+ * end). The file is in TMPDIR, else /var/tmp, and goes with its descriptor, whatever happens to the process. */
 #include "base/fault.h"
 #include "base/nameless.h"
 #include "io/file.h"
@@ -19,7 +19,8 @@ static int put(int fd, const char *folder, const uint8_t *bytes, size_t size, ui
 			continue;
 		if (n <= 0)
 			return weir_error_set_errno(err, n < 0 ? errno : EIO,
-						    "standard input does not fit %s (TMPDIR names another place)", folder);
+						    "standard input does not fit %s (TMPDIR names another place)",
+						    folder);
 		bytes += n;
 		offset += (uint64_t)n;
 		size -= (size_t)n;
@@ -38,7 +39,8 @@ int weir_file_spool(struct weir_account *account, struct weir_file *pipe, const 
 	int code = piece ? WEIR_OK : err->code;
 
 	if (!code && fd < 0)
-		code = weir_error_set_errno(err, errno, "cannot make a temporary file in %s to put standard input down", folder);
+		code = weir_error_set_errno(err, errno, "cannot make a temporary file in %s to put standard input down",
+					    folder);
 	if (!code)
 		code = weir_file_begin_pipe(pipe, cancelled, err);
 	while (!code && got > 0) {

@@ -1,8 +1,8 @@
 /* stage: the hidden directory in which an output is prepared, and what is done to directories for its sake.
  *
  * A stage is called .<name>.weir-<16 hex digits> beside its target, or .weir-<16 hex digits> inside it. Whoever made it
- * holds a lock (flock) on the directory itself for as long as he lives, so a stage whose lock is free belongs to nobody.
- * Where a file system has no such locks, stages of others are never touched.
+ * holds a lock (flock) on the directory itself for as long as he lives, so a stage whose lock is free belongs to
+ * nobody. Where a file system has no such locks, stages of others are never touched.
  *
  * Everything goes by descriptors of directories and never through a link: names are data, and may be hostile.
  */

@@ -4,10 +4,10 @@
  *     file ─▶ input[2] ─▶ inflate ─▶ text (if it is recoded) ───▶ caller
  *     pipe ─▶ input[0] ─┘   or straight on
  *
- * A plain read asks the page cache; what is not there is waited for, and from then on the kernel is told what comes next.
- * Of a compressed file one input buffer is read (by an I/O thread, if the cache lacks it) while the other is inflated. The
- * stash holds the few bytes that are less than one read: a character that did not fit the caller's buffer, the first three
- * bytes that turned out to be no byte order mark.
+ * A plain read asks the page cache; what is not there is waited for, and from then on the kernel is told what comes
+ * next. Of a compressed file one input buffer is read (by an I/O thread, if the cache lacks it) while the other is
+ * inflated. The stash holds the few bytes that are less than one read: a character that did not fit the caller's
+ * buffer, the first three bytes that turned out to be no byte order mark.
  */
 #include "io/stream.h"
 
@@ -70,11 +70,11 @@ static const struct {
 	const char *name;
 	enum weir_encoding encoding;
 } encodings[] = {
-	{"utf-8", WEIR_ENCODING_UTF8},         {"latin-1", WEIR_ENCODING_LATIN1},    {"utf-16", WEIR_ENCODING_UTF16},
-	{"utf-16le", WEIR_ENCODING_UTF16LE},   {"utf-16be", WEIR_ENCODING_UTF16BE},  {"utf8", WEIR_ENCODING_UTF8},
-	{"utf-8-sig", WEIR_ENCODING_UTF8},     {"ascii", WEIR_ENCODING_UTF8},        {"latin1", WEIR_ENCODING_LATIN1},
-	{"iso-8859-1", WEIR_ENCODING_LATIN1},  {"iso8859-1", WEIR_ENCODING_LATIN1},  {"utf16", WEIR_ENCODING_UTF16},
-	{"utf-16-le", WEIR_ENCODING_UTF16LE},  {"utf-16-be", WEIR_ENCODING_UTF16BE}, {"utf16le", WEIR_ENCODING_UTF16LE},
+	{"utf-8", WEIR_ENCODING_UTF8},        {"latin-1", WEIR_ENCODING_LATIN1},    {"utf-16", WEIR_ENCODING_UTF16},
+	{"utf-16le", WEIR_ENCODING_UTF16LE},  {"utf-16be", WEIR_ENCODING_UTF16BE},  {"utf8", WEIR_ENCODING_UTF8},
+	{"utf-8-sig", WEIR_ENCODING_UTF8},    {"ascii", WEIR_ENCODING_UTF8},        {"latin1", WEIR_ENCODING_LATIN1},
+	{"iso-8859-1", WEIR_ENCODING_LATIN1}, {"iso8859-1", WEIR_ENCODING_LATIN1},  {"utf16", WEIR_ENCODING_UTF16},
+	{"utf-16-le", WEIR_ENCODING_UTF16LE}, {"utf-16-be", WEIR_ENCODING_UTF16BE}, {"utf16le", WEIR_ENCODING_UTF16LE},
 	{"utf16be", WEIR_ENCODING_UTF16BE},
 };
 enum { ENCODING_COUNT = sizeof(encodings) / sizeof(encodings[0]) };
@@ -87,9 +87,11 @@ int weir_compression_parse(const char *name, enum weir_compression *out, struct 
 			return WEIR_OK;
 		}
 	}
-	return weir_error_set(err, WEIR_E_VALUE,
-			      "there is no compression '%s'; there are gzip, zstd, bz2, xz, lz4, snappy, none, and auto, which goes by "
-			      "the file's name", name);
+	return weir_error_set(
+		err, WEIR_E_VALUE,
+		"there is no compression '%s'; there are gzip, zstd, bz2, xz, lz4, snappy, none, and auto, which goes by "
+		"the file's name",
+		name);
 }
 
 int weir_encoding_parse(const char *name, enum weir_encoding *out, struct weir_error *err)
@@ -101,7 +103,8 @@ int weir_encoding_parse(const char *name, enum weir_encoding *out, struct weir_e
 		}
 	}
 	return weir_error_set(err, WEIR_E_VALUE,
-			      "there is no encoding '%s'; there are utf-8, latin-1, utf-16, utf-16le and utf-16be", name);
+			      "there is no encoding '%s'; there are utf-8, latin-1, utf-16, utf-16le and utf-16be",
+			      name);
 }
 
 static enum weir_compression by_name(const char *path, size_t *stem)
@@ -132,7 +135,8 @@ static enum weir_compression compression_of(const struct weir_file *file, const 
 {
 	size_t stem;
 
-	return options->compression == WEIR_COMPRESSION_BY_NAME ? by_name(weir_file_path(file), &stem) : options->compression;
+	return options->compression == WEIR_COMPRESSION_BY_NAME ? by_name(weir_file_path(file), &stem)
+								: options->compression;
 }
 
 bool weir_stream_is_plain(const struct weir_file *file, const struct weir_stream_options *options)
@@ -349,7 +353,8 @@ static int inflate_some(struct weir_stream *stream, char *buffer, size_t size, s
 
 static int read_bytes(struct weir_stream *stream, char *buffer, size_t size, size_t *got, struct weir_error *err)
 {
-	return stream->inflate ? inflate_some(stream, buffer, size, got, err) : read_raw(stream, buffer, size, got, err);
+	return stream->inflate ? inflate_some(stream, buffer, size, got, err)
+			       : read_raw(stream, buffer, size, got, err);
 }
 
 /* ---- text ---- */
@@ -369,7 +374,8 @@ static int look_for_mark(struct weir_stream *stream, struct weir_error *err)
 {
 	while (stream->stash_size < MARK_BYTES) {
 		size_t got;
-		int code = read_bytes(stream, stream->stash + stream->stash_size, MARK_BYTES - stream->stash_size, &got, err);
+		int code = read_bytes(stream, stream->stash + stream->stash_size, MARK_BYTES - stream->stash_size, &got,
+				      err);
 
 		if (code)
 			return code;
@@ -406,8 +412,8 @@ static int recode_some(struct weir_stream *stream, char *buffer, size_t size, si
 	int code;
 
 	for (;;) {
-		code = weir_recode_run(&stream->recode, stream->text + stream->text_at, stream->text_size, &used, buffer, size,
-				       got, err);
+		code = weir_recode_run(&stream->recode, stream->text + stream->text_at, stream->text_size, &used,
+				       buffer, size, got, err);
 		stream->text_at += used;
 		stream->text_size -= used;
 		stream->text_offset += used;

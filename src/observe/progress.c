@@ -1,7 +1,8 @@
-/* Views, and the command's own: on a terminal the same lines over and over; elsewhere, when somebody insists, a line a second.
+/* Views, and the command's own: on a terminal the same lines over and over; elsewhere, when somebody insists, a line a
+ * second.
  *
- * Whoever draws asks the run for its numbers first, and takes the lock for the writing alone: who holds a run's lock may wait for
- * somebody who wants to print. */
+ * Whoever draws asks the run for its numbers first, and takes the lock for the writing alone: who holds a run's lock
+ * may wait for somebody who wants to print. */
 #include "observe/progress.h"
 
 #include "base/clock.h"

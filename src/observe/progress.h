@@ -3,8 +3,9 @@
  *     run ─▶ weir_progress_look ─▶ weir_progress_now ─▶ weir_progress_format   one line
  *                                                    └▶ weir_progress_lines    that, and one for each operator
  *
- * A view draws this on a terminal, and is used by one thread at a time. The terminal is one: of several views of a process the first to
- * draw has it until it hides; the others draw nothing meanwhile. Whoever prints something else calls weir_progress_aside first. */
+ * A view draws this on a terminal, and is used by one thread at a time. The terminal is one: of several views of a
+ * process the first to draw has it until it hides; the others draw nothing meanwhile. Whoever prints something else
+ * calls weir_progress_aside first. */
 #ifndef WEIR_OBSERVE_PROGRESS_H
 #define WEIR_OBSERVE_PROGRESS_H
 
@@ -44,14 +45,16 @@ void weir_progress_hide(struct weir_progress_view *view);
 /* Takes off what any view of the process has drawn, until it draws again. Any thread. */
 void weir_progress_aside(void);
 
-/* The same in a thread of its own, so that nothing in the run waits for it: on stderr, every 100 ms, from 200 ms on, or a line a second
- * where stderr is no terminal. NULL when a thread could not be started: a run without progress is still a run. */
+/* The same in a thread of its own, so that nothing in the run waits for it: on stderr, every 100 ms, from 200 ms on, or
+ * a line a second where stderr is no terminal. NULL when a thread could not be started: a run without progress is still
+ * a run. */
 struct weir_progress_line;
 struct weir_progress_line *weir_progress_start(struct weir_local_run *run, int64_t bytes_total_est);
 /* Erases the line and ends the thread. NULL is fine. */
 void weir_progress_stop(struct weir_progress_line *line);
 
-/* One line, without moving the cursor, at most `columns` wide: what does not fit is left out, the least wanted first. Returns `buffer`. */
+/* One line, without moving the cursor, at most `columns` wide: what does not fit is left out, the least wanted first.
+ * Returns `buffer`. */
 const char *weir_progress_format(const struct weir_progress_now *now, uint32_t columns, char *buffer, size_t size);
 /* A line of the whole and one for each operator, with "\n" between them, `lines_max` at most; how many. */
 uint32_t weir_progress_lines(const struct weir_progress_now *now, bool whole_names, uint32_t columns,

@@ -213,7 +213,8 @@ static size_t bytes_of(const char *text, uint32_t characters)
 	return at;
 }
 
-/* "Map(a)->Map(b)->Map(c)" as "Map(a)->...->Map(c)", and what is still too long cut at its end. What could move the cursor is '?'. */
+/* "Map(a)->Map(b)->Map(c)" as "Map(a)->...->Map(c)", and what is still too long cut at its end. What could move the
+ * cursor is '?'. */
 static void shorten(const char *name, uint32_t most, char *buffer, size_t size)
 {
 	const char *first = strstr(name, "->"), *last = first;

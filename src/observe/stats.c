@@ -6,7 +6,8 @@ static const char *plural(uint64_t count)
 	return count == 1 ? "" : "s";
 }
 
-/* sort: 30M rows, 1.2 GB kept, 900 MB written to disk, 900 MB read; 14 runs, 8 partitions, largest 1.05 × the mean, depth 1 */
+/* sort: 30M rows, 1.2 GB kept, 900 MB written to disk, 900 MB read; 14 runs, 8 partitions, largest 1.05 × the mean,
+ * depth 1 */
 static int print_exchange(const struct weir_exchange_counts *counts, struct weir_text *out, struct weir_error *err)
 {
 	char a[32], b[32];
@@ -19,7 +20,8 @@ static int print_exchange(const struct weir_exchange_counts *counts, struct weir
 					weir_format_bytes((int64_t)counts->bytes_spilled, a, sizeof(a)),
 					weir_format_bytes((int64_t)counts->bytes_read, b, sizeof(b)));
 	if (!code && counts->runs)
-		code = weir_text_printf(out, err, "; %llu run%s", (unsigned long long)counts->runs, plural(counts->runs));
+		code = weir_text_printf(out, err, "; %llu run%s", (unsigned long long)counts->runs,
+					plural(counts->runs));
 	if (!code && counts->partitions)
 		code = weir_text_printf(out, err, "%s %llu partition%s", counts->runs ? "," : ";",
 					(unsigned long long)counts->partitions, plural(counts->partitions));

@@ -1,7 +1,8 @@
 /* aggregate FUNCTION(COLUMN) …: one row about all rows.
  *
- * Each lane sums its split up by itself (summary.h); at the end of the split that is merged into the total. The result depends
- * on the values alone, not on lanes or splits. Nulls are left out, unless --with-nulls says that one makes the result null.
+ * Each lane sums its split up by itself (summary.h); at the end of the split that is merged into the total. The result
+ * depends on the values alone, not on lanes or splits. Nulls are left out, unless --with-nulls says that one makes the
+ * result null.
  *
  *     vector ─▶ summary of each column, of this split ─▶ total, under a lock ─▶ one row
  */
@@ -197,7 +198,8 @@ static void split_abort(void *state)
 
 static int overflow(const struct weir_aggregate_item *item, struct weir_error *err)
 {
-	weir_error_set(err, WEIR_E_OVERFLOW, "%s does not fit its type; cast the column to float64 or a decimal", item->name);
+	weir_error_set(err, WEIR_E_OVERFLOW, "%s does not fit its type; cast the column to float64 or a decimal",
+		       item->name);
 	weir_error_at_column(err, item->column);
 	return err->code;
 }

@@ -15,7 +15,8 @@ enum weir_aggregate_function {
 	WEIR_STD,
 	WEIR_MISSING_PERCENT,
 	WEIR_ZERO_PERCENT,
-	/* From here on the values themselves are needed, not only what some numbers say of them; of the last two, a sketch of them. */
+	/* From here on the values themselves are needed, not only what some numbers say of them; of the last two, a
+	 * sketch of them. */
 	WEIR_QUANTILE,
 	WEIR_UNIQUE_VALUES,
 	WEIR_COUNT_DISTINCT,
@@ -62,7 +63,8 @@ int weir_aggregates_describe(const struct weir_aggregates *aggregates, struct we
 /* The columns are there, and of types for which the functions are defined. */
 int weir_aggregates_check(const struct weir_aggregates *aggregates, const struct weir_schema *schema,
 			  struct weir_error *err);
-/* Only count, sum, min, max, absmax, mean and std: what summaries tell. The error names the verb that has the others. */
+/* Only count, sum, min, max, absmax, mean and std: what summaries tell. The error names the verb that has the
+ * others. */
 int weir_aggregates_check_summaries(const struct weir_aggregates *aggregates, struct weir_error *err);
 /* The type of an item's result; `type` is that of its column's values (NULL: count()). A new reference. */
 const struct weir_type *weir_aggregate_type(struct weir_account *account, const struct weir_aggregate_item *item,

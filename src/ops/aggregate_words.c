@@ -235,8 +235,8 @@ static int add_items(struct weir_op_env *env, const char *const *texts, uint32_t
 	return WEIR_OK;
 }
 
-/* Items may stand behind one another without a comma: "n=count() s=sum(x)". Cuts `text` behind its first item and returns
- * the rest; NULL: there is none. */
+/* Items may stand behind one another without a comma: "n=count() s=sum(x)". Cuts `text` behind its first item and
+ * returns the rest; NULL: there is none. */
 static char *cut_item(char *text)
 {
 	char quote = 0;

@@ -1,6 +1,7 @@
-/* Rows come from the program: each batch of an Arrow stream is a split, or, where an exchange follows, several that come one after
- * another. Batches are taken one after another; a batch larger than a split would be is handed out in vectors all the
- * same, nothing is copied. A split that is given up is opened again: its batches are kept until the split is freed. */
+/* Rows come from the program: each batch of an Arrow stream is a split, or, where an exchange follows, several that
+ * come one after another. Batches are taken one after another; a batch larger than a split would be is handed out in
+ * vectors all the same, nothing is copied. A split that is given up is opened again: its batches are kept until the
+ * split is freed. */
 #include "ops/collect.h"
 #include "ops/ops_impl.h"
 
@@ -44,7 +45,8 @@ static void config_release(void *object)
 	weir_schema_unref(config->schema);
 }
 
-static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words, struct weir_error *err)
+static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words,
+		 struct weir_error *err)
 {
 	struct batches_config *config = weir_arena_alloc_zero(env->arena, sizeof(*config), err);
 	int code = config ? weir_words_expect(words, "batches", 0, 0, NULL, err) : err->code;
@@ -170,7 +172,9 @@ static void splits_join(void *state)
 	struct batches_source *source = state;
 	int64_t bytes = source->memory_limit / JOINED_SHARE;
 
-	source->joined_bytes = bytes < JOINED_BYTES_MIN ? JOINED_BYTES_MIN : bytes > JOINED_BYTES_MAX ? JOINED_BYTES_MAX : bytes;
+	source->joined_bytes = bytes < JOINED_BYTES_MIN   ? JOINED_BYTES_MIN
+			       : bytes > JOINED_BYTES_MAX ? JOINED_BYTES_MAX
+							  : bytes;
 }
 
 static int lane_new(void *state, struct weir_lane_context *context, void **out, struct weir_error *err)
@@ -270,7 +274,8 @@ static const struct weir_source_ops source_ops = {
 	.free = source_free,
 };
 
-static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment, struct weir_error *err)
+static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment,
+		 struct weir_error *err)
 {
 	struct batches_config *config = node->config;
 	struct batches_source *source;

@@ -1,6 +1,6 @@
-/* blocks: rows that were kept are read again. Each block is a split, or several small ones are where an exchange follows; a chunk that was spilled is read by the lane into memory
- * of its own, and stays on disk. A block whose schema differs from the node's is made to fit: columns by name, missing
- * ones null, types that unification has widened. */
+/* blocks: rows that were kept are read again. Each block is a split, or several small ones are where an exchange
+ * follows; a chunk that was spilled is read by the lane into memory of its own, and stays on disk. A block whose schema
+ * differs from the node's is made to fit: columns by name, missing ones null, types that unification has widened. */
 #include "ops/blocks.h"
 
 #include "arrow/tensor.h"

@@ -1,8 +1,9 @@
 /* blocks: batches that lie in the store, as the source and the sink of native chains.
  *
- * Between the stages of a run lie chunks, each a batch with its own schema (arrow/block.h). The sink `chunks` makes them of
- * vectors and hands them to the backend; the source `blocks` makes vectors of them, and of batches that a program gave or
- * keeps. Both are made by programs and backends, not by words: their states are given to the node before bind.
+ * Between the stages of a run lie chunks, each a batch with its own schema (arrow/block.h). The sink `chunks` makes
+ * them of vectors and hands them to the backend; the source `blocks` makes vectors of them, and of batches that a
+ * program gave or keeps. Both are made by programs and backends, not by words: their states are given to the node
+ * before bind.
  */
 #ifndef WEIR_OPS_BLOCKS_H
 #define WEIR_OPS_BLOCKS_H
@@ -11,8 +12,8 @@
 #include "store/store.h"
 #include "ops/node.h"
 
-/* Rows that are kept, readable any number of times: a chunk of the store, which may be spilled, or a batch in the program's
- * own memory. Immutable, counted; any thread. */
+/* Rows that are kept, readable any number of times: a chunk of the store, which may be spilled, or a batch in the
+ * program's own memory. Immutable, counted; any thread. */
 struct weir_block {
 	_Atomic uint32_t refs;
 	struct weir_account *account;
@@ -21,7 +22,8 @@ struct weir_block {
 	struct weir_batch *batch;
 	int64_t row_count;
 	uint64_t bytes; /* that its rows take by themselves */
-	uint32_t split, split_chunk; /* of the run that made it: the split that its rows come of, and which of its chunks */
+	/* of the run that made it: the split that its rows come of, and which of its chunks */
+	uint32_t split, split_chunk;
 	/* Who is told that it goes: before its chunk is let go, and after everything is freed. NULL: nobody. */
 	void (*forget)(void *holder, struct weir_chunk *chunk);
 	void (*release)(void *holder);
@@ -60,9 +62,11 @@ struct weir_chunks_options {
 	struct weir_store *store;
 	int64_t batch_rows;  /* chunks end on multiples of it, counted from the split's first row; 0: anywhere */
 	int64_t chunk_bytes; /* about so large, but one batch always fits; 0: 8 MiB */
-	uint32_t fine;       /* > 0: one batch a chunk; without batch_rows, so many rows in a split's first chunks, then more */
-	bool paced;          /* with batch_rows: several batches where they take little time */
-	uint32_t fine_first; /* the same of the run's first split, of which the last chunks are small, too; 0: as any other's */
+	/* > 0: one batch a chunk; without batch_rows, so many rows in a split's first chunks, then more */
+	uint32_t fine;
+	bool paced; /* with batch_rows: several batches where they take little time */
+	/* the same of the run's first split, of which the last chunks are small, too; 0: as any other's */
+	uint32_t fine_first;
 };
 void weir_chunks_set(struct weir_node *node, const struct weir_chunks_options *options);
 

@@ -4,8 +4,8 @@
  *     source ──▶ step 0 ──▶ step 1 ──▶ … ──▶ out          draining == 0: from the source
  *                  └ drain ────▶                          draining == k: from step k − 1's drain
  *
- * A step that reported HAVE_MORE in between is drained before anything in front of it is asked again (`more`; with several
- * such steps the last one first, so each holds at most what it was pushed once).
+ * A step that reported HAVE_MORE in between is drained before anything in front of it is asked again (`more`; with
+ * several such steps the last one first, so each holds at most what it was pushed once).
  *
  * A step that reports SPLIT_DONE ends the split: whatever stands in front of it is not asked again.
  */
@@ -108,7 +108,8 @@ static void count(struct weir_op_counts *counts, const struct weir_vector *vecto
 	counts->vectors++;
 }
 
-/* Where the next vector comes from: 0 the source, k the drain of step k − 1; step_count + 1: the split is at its end. */
+/* Where the next vector comes from: 0 the source, k the drain of step k − 1; step_count + 1: the split is at its
+ * end. */
 static uint32_t origin(const struct weir_chain *chain)
 {
 	for (uint32_t k = chain->step_count; k > chain->draining; k--) {

@@ -2,20 +2,23 @@
  *
  *     vectors ─▶ gather ─▶ batch ─▶ chunk (store) ─▶ context->output
  *
- * Where every column has as many bytes in each row, the chunk is there first, and rows are gathered in their places in it: a
- * reader may decode straight into it (vector.h, decode_to), and only the messages around the values are written at the end.
- * If it turns out otherwise, because there are nulls or more rows than were foreseen, the batch is copied as any other.
+ * Where every column has as many bytes in each row, the chunk is there first, and rows are gathered in their places in
+ * it: a reader may decode straight into it (vector.h, decode_to), and only the messages around the values are written
+ * at the end. If it turns out otherwise, because there are nulls or more rows than were foreseen, the batch is copied
+ * as any other.
  *
- * A chunk ends on a multiple of the next step's batch, counted from the split's first row, nearest to chunk_bytes; the last of
- * a split holds what is left, too. How many rows that makes is taken from the rows before. It may come out differently when a
- * split is redone: then rows that were handed over already are left out, so boundaries need not be the same.
+ * A chunk ends on a multiple of the next step's batch, counted from the split's first row, nearest to chunk_bytes; the
+ * last of a split holds what is left, too. How many rows that makes is taken from the rows before. It may come out
+ * differently when a split is redone: then rows that were handed over already are left out, so boundaries need not be
+ * the same.
  *
  * Rows that lie in the store as a block already (a sort of what was in order) are handed over as that block.
  *
- * A split that somebody asked for as one piece (`is_block`: repartition by keys) is one chunk, unless the next step wants batches.
+ * A split that somebody asked for as one piece (`is_block`: repartition by keys) is one chunk, unless the next step
+ * wants batches.
  *
- * Rows that come in groups (exchange/groups.c) are cut between groups only: the chunk goes on until the group has ended that it
- * is full in.
+ * Rows that come in groups (exchange/groups.c) are cut between groups only: the chunk goes on until the group has ended
+ * that it is full in.
  *
  * The lane pays for a chunk until it is handed over; then the executor counts it.
  */
@@ -62,7 +65,8 @@ struct chunks_lane {
 	int64_t group_rows;
 	char group_text[64]; /* of one that is larger than a chunk; "": not yet */
 
-	/* The chunk that rows are gathered in; NULL: none, they are gathered apart. The lane has been charged for its footprint. */
+	/* The chunk that rows are gathered in; NULL: none, they are gathered apart. The lane has been charged for its
+	 * footprint. */
 	struct weir_chunk *room;
 	uint8_t *room_bytes;
 	int64_t room_charged;
@@ -70,7 +74,7 @@ struct chunks_lane {
 	int64_t rows_left; /* of the split, as far as is known, when it began; −1: not */
 	uint64_t bytes_left;
 	bool is_first; /* the run's first split, and it is to be cut finer */
-	bool no_room; /* one did not do: the rest of the split goes without */
+	bool no_room;  /* one did not do: the rest of the split goes without */
 	bool is_whole; /* the split is one chunk */
 };
 
@@ -157,9 +161,9 @@ static int64_t rows_ahead(const struct chunks_lane *lane)
 				    : (int64_t)(bytes / (lane->sink->row_bytes ? lane->sink->row_bytes : 1));
 }
 
-/* Nobody knows how long the function takes: a quarter of what came before lets several work on few rows, and is soon large
- * enough for many. Of groups one is a whole call, which may be a long one: they start with one, and what comes last is
- * little, too. So may the rows of the run's first split, which may be its only one, and a small one. */
+/* Nobody knows how long the function takes: a quarter of what came before lets several work on few rows, and is soon
+ * large enough for many. Of groups one is a whole call, which may be a long one: they start with one, and what comes
+ * last is little, too. So may the rows of the run's first split, which may be its only one, and a small one. */
 static int64_t fine_rows(const struct chunks_lane *lane)
 {
 	const struct chunks_sink *sink = lane->sink;
@@ -172,8 +176,9 @@ static int64_t fine_rows(const struct chunks_lane *lane)
 	return rows > least ? rows : least;
 }
 
-/* One batch, or as many as make a task that is worth its messages, and with the last whole one what is left of the split, if there
- * is room for it: by itself that would be bundled with rows of the next split (exec/bundle.c), or not, as they come. */
+/* One batch, or as many as make a task that is worth its messages, and with the last whole one what is left of the
+ * split, if there is room for it: by itself that would be bundled with rows of the next split (exec/bundle.c), or not,
+ * as they come. */
 static int64_t batches_and_rest(const struct chunks_lane *lane, int64_t rows_max)
 {
 	int64_t batch = lane->sink->options.batch_rows, ahead = lane->rows_left >= 0 ? rows_ahead(lane) : 0;
@@ -320,8 +325,9 @@ static int room_begin(struct chunks_lane *lane, struct weir_error *err)
 	return WEIR_OK;
 }
 
-/* The first rows of a chunk are about to come. Where they get no room in it, memory for them is taken at once, as if they were as
- * wide as those of the chunk before: growing would copy them once more. A vector more than is wanted, since neither is known well. */
+/* The first rows of a chunk are about to come. Where they get no room in it, memory for them is taken at once, as if
+ * they were as wide as those of the chunk before: growing would copy them once more. A vector more than is wanted,
+ * since neither is known well. */
 static int gather_begin(struct chunks_lane *lane, struct weir_error *err)
 {
 	int64_t ahead = rows_ahead(lane), rows = ahead > lane->rows_met ? ahead : lane->rows_met;
@@ -332,8 +338,12 @@ static int gather_begin(struct chunks_lane *lane, struct weir_error *err)
 	rows = rows < lane->rows_wanted ? rows : lane->rows_wanted;
 	rows = rows < fit ? rows : fit;
 	if (!code && !lane->room)
-		weir_gather_expect(lane->gather, rows > 0 ? rows + rows / 16 + (more < (int64_t)WEIR_VECTOR_ROWS ? more : (int64_t)WEIR_VECTOR_ROWS) : 0,
-				   chunk_bytes(lane->sink) + (int64_t)WEIR_VECTOR_BYTES);
+		weir_gather_expect(
+			lane->gather,
+			rows > 0 ? rows + rows / 16 +
+					   (more < (int64_t)WEIR_VECTOR_ROWS ? more : (int64_t)WEIR_VECTOR_ROWS)
+				 : 0,
+			chunk_bytes(lane->sink) + (int64_t)WEIR_VECTOR_BYTES);
 	return code;
 }
 
@@ -451,8 +461,8 @@ static bool has_other_source(const struct chunks_lane *lane, const struct weir_v
 {
 	const struct weir_origin *origin = &lane->origin;
 
-	return origin->parts.count &&
-	       strcmp(weir_origin_source(origin, &origin->parts.items[origin->parts.count - 1]), vector->source ? vector->source : "");
+	return origin->parts.count && strcmp(weir_origin_source(origin, &origin->parts.items[origin->parts.count - 1]),
+					     vector->source ? vector->source : "");
 }
 
 /* With another source a chunk of several batches ends, so that messages can say whose rows they are about. */
@@ -482,7 +492,8 @@ static int gather(struct chunks_lane *lane, struct weir_vector *vector, uint32_t
 		return code;
 	rows = weir_gather_rows(lane->gather);
 	/* Rows are wider than those before: the chunk ends with the batch that it is in. */
-	if (rows < lane->rows_wanted && !lane->is_whole && (int64_t)weir_gather_bytes(lane->gather) >= chunk_bytes(lane->sink))
+	if (rows < lane->rows_wanted && !lane->is_whole &&
+	    (int64_t)weir_gather_bytes(lane->gather) >= chunk_bytes(lane->sink))
 		lane->rows_wanted = batch ? (rows + batch - 1) / batch * batch : rows;
 	return rows >= lane->rows_wanted ? hand_over(lane, err) : WEIR_OK;
 }
@@ -597,7 +608,8 @@ static bool takes_chunks(const void *state)
 	const struct chunks_lane *lane = state;
 	const struct chunks_sink *sink = lane->sink;
 
-	return !sink->keeps_groups && !is_exact(sink) && !lane->is_whole && lane->rows_skip == 0 && chunk_bytes(sink) >= CHUNK_BYTES;
+	return !sink->keeps_groups && !is_exact(sink) && !lane->is_whole && lane->rows_skip == 0 &&
+	       chunk_bytes(sink) >= CHUNK_BYTES;
 }
 
 static int push_chunk(void *state, struct weir_chunk *chunk, int64_t rows, struct weir_error *err)

@@ -1,5 +1,6 @@
-/* Rows leave for the program. The lane whose turn it is delivers as it goes. The others hold what they have made, while all that is
- * held is no more than held_bytes, and wait then: splits that fit into it are made at the same time, however many batches they are. */
+/* Rows leave for the program. The lane whose turn it is delivers as it goes. The others hold what they have made, while
+ * all that is held is no more than held_bytes, and wait then: splits that fit into it are made at the same time,
+ * however many batches they are. */
 #include "ops/collect.h"
 
 #include "base/list.h"
@@ -9,10 +10,11 @@ enum { BATCH_ROWS = 65536, BATCH_BYTES = 8 << 20 };
 
 struct collect_sink {
 	struct weir_account *account;
-	struct weir_account *handed; /* what batches are charged to: they leave the lane, and then the session, with the program */
+	/* what batches are charged to: they leave the lane, and then the session, with the program */
+	struct weir_account *handed;
 	struct weir_schema *schema;
 	struct weir_consumer consumer;
-	uint64_t row_bytes; /* 0: rows have different numbers of them */
+	uint64_t row_bytes;   /* 0: rows have different numbers of them */
 	_Atomic int64_t held; /* relaxed: a figure to stay below */
 };
 
@@ -23,8 +25,8 @@ struct collect_lane {
 	struct weir_gather *gather;
 	struct WEIR_LIST(struct weir_batch *) held; /* out of turn; in the session's memory, as they are */
 	int64_t held_bytes;
-	int64_t claimed;   /* what is gathered, which the lane pays for until it is held or delivered */
-	int64_t rows_left; /* of the split, as far as is known; −1: not */
+	int64_t claimed;        /* what is gathered, which the lane pays for until it is held or delivered */
+	int64_t rows_left;      /* of the split, as far as is known; −1: not */
 	uint64_t row_bytes_met; /* of the last batch; 0: there was none */
 	bool in_turn;
 };
@@ -157,15 +159,16 @@ static int split_begin(void *state, const struct weir_split_info *split, struct 
 	return WEIR_OK;
 }
 
-/* The first rows of a batch have come: how many it is going to have, so that its memory does not have to grow. Rows of which the types do not
- * tell that are taken to be as wide as those before. */
+/* The first rows of a batch have come: how many it is going to have, so that its memory does not have to grow. Rows of
+ * which the types do not tell that are taken to be as wide as those before. */
 static void expect(struct collect_lane *lane, uint32_t first)
 {
 	const struct collect_sink *sink = lane->sink;
 	uint64_t row_bytes = sink->row_bytes ? sink->row_bytes : lane->row_bytes_met;
 	int64_t rows = row_bytes ? (int64_t)(sink->consumer.batch_bytes / row_bytes) + first : 0;
 
-	weir_gather_expect(lane->gather, rows < lane->rows_left ? rows : lane->rows_left, (int64_t)sink->consumer.batch_bytes);
+	weir_gather_expect(lane->gather, rows < lane->rows_left ? rows : lane->rows_left,
+			   (int64_t)sink->consumer.batch_bytes);
 }
 
 static int finish(struct collect_lane *lane, struct weir_batch **out, struct weir_error *err)

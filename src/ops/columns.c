@@ -1,5 +1,5 @@
-/* What operators share about expressions and columns: expressions kept by the plan, saved as their text, asked for their
- * columns; casts; nulls. */
+/* What operators share about expressions and columns: expressions kept by the plan, saved as their text, asked for
+ * their columns; casts; nulls. */
 #include "ops/ops_impl.h"
 
 static void expr_release(void *object)

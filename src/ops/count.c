@@ -1,10 +1,11 @@
-/* count: how many rows arrive. The number is the run's rows_out; nothing else comes of it. It wants no columns, so a read
- * in front of it without a filter is answered from footers.
+/* count: how many rows arrive. The number is the run's rows_out; nothing else comes of it. It wants no columns, so a
+ * read in front of it without a filter is answered from footers.
  *
  * check: the same with every value decoded. What is wrong with a file shows itself. */
 #include "ops/ops_impl.h"
 
-static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words, struct weir_error *err)
+static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words,
+		 struct weir_error *err)
 {
 	(void)env;
 	return weir_words_expect(words, node->op->usage, 0, 0, NULL, err);
@@ -105,7 +106,8 @@ static const struct weir_sink_ops check_ops = {
 	.free = nothing_left,
 };
 
-static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment, struct weir_error *err)
+static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment,
+		 struct weir_error *err)
 {
 	(void)env;
 	(void)err;

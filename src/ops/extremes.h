@@ -18,8 +18,8 @@ int weir_bound_set(struct weir_bound *bound, const struct weir_scalar *value, st
 		   struct weir_error *err);
 void weir_bound_release(struct weir_bound *bound, struct weir_account *account);
 
-/* Places of the least and the greatest among the rows of a FLAT column (bits too), none of them null; count ≥ 1. False: the
- * type has no order, or all are NaN. */
+/* Places of the least and the greatest among the rows of a FLAT column (bits too), none of them null; count ≥ 1. False:
+ * the type has no order, or all are NaN. */
 bool weir_extremes(const struct weir_column *column, const uint32_t *rows, uint32_t count, uint32_t *least,
 		   uint32_t *greatest);
 

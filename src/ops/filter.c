@@ -1,4 +1,5 @@
-/* filter EXPRESSION: keeps the rows for which the expression is true. A filter narrows the selection; nothing is copied. */
+/* filter EXPRESSION: keeps the rows for which the expression is true. A filter narrows the selection; nothing is
+ * copied. */
 #include "ops/ops_impl.h"
 
 struct filter_config {
@@ -31,7 +32,8 @@ static int set_predicate(struct weir_op_env *env, struct weir_node *node, const 
 	return weir_op_parse_expr(env, text, &config->predicate, err);
 }
 
-static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words, struct weir_error *err)
+static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words,
+		 struct weir_error *err)
 {
 	int code = weir_words_expect(words, "filter EXPRESSION", 1, 1, NULL, err);
 
@@ -194,7 +196,8 @@ static const struct weir_step_ops step_ops = {
 	.free = step_free,
 };
 
-static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment, struct weir_error *err)
+static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment,
+		 struct weir_error *err)
 {
 	const struct filter_config *config = node->config;
 	struct filter_step *step = weir_alloc_zero(env->account, sizeof(*step), err);

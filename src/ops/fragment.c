@@ -40,8 +40,9 @@ void weir_fragment_limit_lanes(struct weir_fragment *fragment, uint32_t lanes_ma
 	fragment->lanes_strict = true;
 }
 
-int weir_fragment_cut(struct weir_fragment *fragment, const struct weir_schema *schema, const struct weir_sink_ops *sink_ops,
-		      void *sink, const struct weir_source_ops *source_ops, void *source, struct weir_error *err)
+int weir_fragment_cut(struct weir_fragment *fragment, const struct weir_schema *schema,
+		      const struct weir_sink_ops *sink_ops, void *sink, const struct weir_source_ops *source_ops,
+		      void *source, struct weir_error *err)
 {
 	struct weir_account *account = fragment->account;
 	struct weir_fragment *before = weir_alloc(account, sizeof(*before), err);

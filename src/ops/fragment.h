@@ -32,7 +32,8 @@ struct weir_fragment {
 	uint32_t lanes_max;         /* 0: any; 1 where the first split alone will do */
 	int64_t outside_bytes;      /* what the sink may keep outside of the lanes' grants */
 	bool lanes_strict;          /* more lanes would be wrong, not only useless */
-	int64_t lane_bytes;         /* the least that a lane gets by with, where that is much; so many are used as that leaves room for */
+	/* the least that a lane gets by with, where that is much; so many are used as that leaves room for */
+	int64_t lane_bytes;
 	struct weir_fragment *before; /* those to be run to their end first, in order, linked by `next`; owned */
 	struct weir_fragment *next;
 };
@@ -45,12 +46,13 @@ int weir_fragment_step(struct weir_fragment *fragment, const struct weir_step_op
 int weir_fragment_sink(struct weir_fragment *fragment, const struct weir_sink_ops *ops, void *state);
 /* A step that only so many lanes may run at the same time. */
 void weir_fragment_limit_lanes(struct weir_fragment *fragment, uint32_t lanes_max);
-/* Ends the chain so far, whose rows have this schema, in a sink and begins a new one behind it. Takes both states over, on
- * failure too. */
-int weir_fragment_cut(struct weir_fragment *fragment, const struct weir_schema *schema, const struct weir_sink_ops *sink_ops,
-		      void *sink, const struct weir_source_ops *source_ops, void *source, struct weir_error *err);
-/* `before`, which has a sink, whose rows have this schema, must have run to its end before `fragment` begins, after those that
- * must already. It is moved and stays where *out says; consumed on failure too. */
+/* Ends the chain so far, whose rows have this schema, in a sink and begins a new one behind it. Takes both states over,
+ * on failure too. */
+int weir_fragment_cut(struct weir_fragment *fragment, const struct weir_schema *schema,
+		      const struct weir_sink_ops *sink_ops, void *sink, const struct weir_source_ops *source_ops,
+		      void *source, struct weir_error *err);
+/* `before`, which has a sink, whose rows have this schema, must have run to its end before `fragment` begins, after
+ * those that must already. It is moved and stays where *out says; consumed on failure too. */
 int weir_fragment_before(struct weir_fragment *fragment, const struct weir_schema *schema, struct weir_fragment *before,
 			 struct weir_fragment **out, struct weir_error *err);
 /* What must run before `from`, a part of `fragment`, must run before `fragment` too. */
@@ -67,7 +69,8 @@ int weir_chain_new(const struct weir_fragment *fragment, struct weir_lane_contex
 int weir_chain_open(struct weir_chain *chain, const struct weir_split_info *info, void *split, struct weir_error *err);
 /* row_count 0 at the end of the split. Vectors have at least one selected row. */
 int weir_chain_next(struct weir_chain *chain, struct weir_vector *out, struct weir_error *err);
-/* The next rows as a block in the store, where the source has one and no step stands behind it; *chunk NULL: they come by next. */
+/* The next rows as a block in the store, where the source has one and no step stands behind it; *chunk NULL: they come
+ * by next. */
 int weir_chain_next_chunk(struct weir_chain *chain, struct weir_chunk **chunk, int64_t *rows, struct weir_error *err);
 /* As the source's confirm (op.h); WEIR_OK where it has none. needs_confirm: whether a split may need it at all. */
 int weir_chain_confirm(struct weir_chain *chain, struct weir_error *failure, struct weir_error *err);

@@ -1,7 +1,7 @@
 /* function: what the operators share that call C functions of the program: transform.c and source.c.
  *
- * A definition is the program's struct, completed (struct_size is this library's) with copies of its texts; counted, since
- * flows, their copies and running plans share it. The last one to let go calls the program's release. */
+ * A definition is the program's struct, completed (struct_size is this library's) with copies of its texts; counted,
+ * since flows, their copies and running plans share it. The last one to let go calls the program's release. */
 #ifndef WEIR_OPS_FUNCTION_H
 #define WEIR_OPS_FUNCTION_H
 
@@ -47,7 +47,8 @@ int weir_source_set(struct weir_op_env *env, struct weir_node *node, struct weir
 int weir_function_schema(struct weir_account *account, const char *columns, struct weir_schema **out,
 			 struct weir_error *err);
 /* What a function gave (taken over, also on failure), as a batch of `schema`. `given` is the schema that came with it
- * (taken over), or all-zero when there was none. Says what is wrong with it in the words of whoever wrote the function. */
+ * (taken over), or all-zero when there was none. Says what is wrong with it in the words of whoever wrote the
+ * function. */
 int weir_function_import(struct weir_account *account, const struct weir_schema *schema, struct ArrowSchema *given,
 			 struct ArrowArray *array, struct weir_batch **out, struct weir_error *err);
 

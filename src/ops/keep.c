@@ -1,8 +1,9 @@
 /* keep FRACTION: each row with the same probability, by itself.
  *
  * Rows draw numbers in their order within a split, and those below FRACTION stay. The numbers are those of
- * numpy.random.default_rng((split, seed)), with --run (split, run, seed): who samples each block that way keeps the same rows. They depend
- * on the input and the seed alone, not on lanes or timing, and a split that is redone keeps the same rows again. */
+ * numpy.random.default_rng((split, seed)), with --run (split, run, seed): who samples each block that way keeps the
+ * same rows. They depend on the input and the seed alone, not on lanes or timing, and a split that is redone keeps the
+ * same rows again. */
 #include "base/draws.h"
 #include "ops/ops_impl.h"
 

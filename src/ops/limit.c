@@ -1,8 +1,8 @@
 /* limit N: the first N rows in input order.
  *
- * Lanes run splits at the same time, but only the lane whose split is the oldest knows how many rows came before its own.
- * It passes rows on at once. The others keep theirs back (at most N rows, and at most BUFFER_BYTES before they wait for
- * their turn), and pass them on when their turn has come:
+ * Lanes run splits at the same time, but only the lane whose split is the oldest knows how many rows came before its
+ * own. It passes rows on at once. The others keep theirs back (at most N rows, and at most BUFFER_BYTES before they
+ * wait for their turn), and pass them on when their turn has come:
  *
  *     push, not our turn ─▶ gather ─ enough rows, or the split's end ─▶ wait for the turn ─▶ drain ─▶ straight through
  */
@@ -34,7 +34,8 @@ struct limit_lane {
 	uint16_t rows[WEIR_VECTOR_ROWS];
 };
 
-static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words, struct weir_error *err)
+static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words,
+		 struct weir_error *err)
 {
 	struct limit_config *config = weir_arena_alloc_zero(env->arena, sizeof(*config), err);
 	int code = config ? weir_words_expect(words, "limit ROWS", 1, 1, NULL, err) : err->code;
@@ -55,7 +56,8 @@ static int bind(struct weir_op_env *env, struct weir_node *node, struct weir_err
 	node->schema = input->schema;
 	node->rows_est = input->rows_est < 0 || input->rows_est > config->rows ? config->rows : input->rows_est;
 	node->bytes_est = input->rows_est > 0 && input->bytes_est >= 0
-				  ? (int64_t)((double)input->bytes_est * (double)node->rows_est / (double)input->rows_est)
+				  ? (int64_t)((double)input->bytes_est * (double)node->rows_est /
+					      (double)input->rows_est)
 				  : -1;
 	return WEIR_OK;
 }
@@ -264,7 +266,8 @@ static int share_remaining(struct weir_shared *shared, struct limit_step *step, 
 	return WEIR_OK;
 }
 
-static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment, struct weir_error *err)
+static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment,
+		 struct weir_error *err)
 {
 	const struct limit_config *config = node->config;
 	struct limit_step *step = weir_alloc_zero(env->account, sizeof(*step), err);

@@ -1,8 +1,8 @@
 /* node: one logical operator of a plan, and the tables through which the plan sees it.
  *
- * Everything about an operator is in its own file: how its verb is parsed, how it is typed, printed, saved, what rules may
- * do with it, and how it becomes a source, a step or a sink. The plan walks nodes and calls these tables; there is no list
- * of kinds anywhere but in ops/ops.c.
+ * Everything about an operator is in its own file: how its verb is parsed, how it is typed, printed, saved, what rules
+ * may do with it, and how it becomes a source, a step or a sink. The plan walks nodes and calls these tables; there is
+ * no list of kinds anywhere but in ops/ops.c.
  *
  * Nodes live in the plan's arena and are changed only while the plan is built and optimised, by one thread.
  */
@@ -27,8 +27,8 @@ struct weir_node {
 
 #define WEIR_SHARED_LIMITS 16
 
-/* Rows behind a worker stage have no schema before they come, so a chain of steps is built once for each schema that is met.
- * What all those fragments have in common: the sink that commits, and how much of each limit is left. */
+/* Rows behind a worker stage have no schema before they come, so a chain of steps is built once for each schema that is
+ * met. What all those fragments have in common: the sink that commits, and how much of each limit is left. */
 struct weir_shared {
 	const struct weir_sink_ops *sink_ops; /* NULL: no sink has needed it */
 	void *sink;
@@ -89,8 +89,8 @@ struct weir_op_rules {
 	/* Which input columns are needed for the wanted output columns. */
 	int (*needs)(struct weir_op_env *env, const struct weir_node *node, uint32_t input,
 		     const struct weir_columns *wanted, struct weir_columns *needed, struct weir_error *err);
-	/* Its inputs have dropped columns and moved the others; only `kept` of its own are wanted. It adapts itself and its
-	 * schema, keeps the order, and leaves in `kept` what it has now (never less than was wanted). */
+	/* Its inputs have dropped columns and moved the others; only `kept` of its own are wanted. It adapts itself and
+	 * its schema, keeps the order, and leaves in `kept` what it has now (never less than was wanted). */
 	int (*narrow)(struct weir_op_env *env, struct weir_node *node, const struct weir_narrowing *narrowing,
 		      struct weir_columns *kept, struct weir_error *err);
 	/* Rewrites a predicate on the output into one on input `input`; *out NULL when it cannot pass. */
@@ -108,16 +108,18 @@ struct weir_op_rules {
 
 struct weir_op {
 	const char *verb;
-	const char *usage;   /* "filter EXPRESSION" */
-	const char *help;    /* a paragraph and examples, for weir help VERB */
+	const char *usage;          /* "filter EXPRESSION" */
+	const char *help;           /* a paragraph and examples, for weir help VERB */
 	const char *const *options; /* "mode=" takes a value, "fsync" does not; NULL-terminated, or NULL */
-	/* More lists of that form, of those to whom the verb passes options on: the n-th; NULL behind the last. NULL: none. */
+	/* More lists of that form, of those to whom the verb passes options on: the n-th; NULL behind the last. NULL:
+	 * none. */
 	const char *const *(*options_more)(uint32_t n);
 	uint32_t inputs_min, inputs_max;
-	bool ends; /* it is a sink: nothing comes after it */
-	bool early; /* a sink that begins without knowing what rows will come */
+	bool ends;      /* it is a sink: nothing comes after it */
+	bool early;     /* a sink that begins without knowing what rows will come */
 	bool stateless; /* a sink that keeps nothing: several of them do as well as one */
-	bool once; /* it works with what is not the engine's (a function, batches of a program): a run cannot be begun anew */
+	/* it works with what is not the engine's (a function, batches of a program): a run cannot be begun anew */
+	bool once;
 	int (*parse)(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words,
 		     struct weir_error *err);
 	/* Types it against its inputs' schemas; sets node->schema and estimates. */
@@ -128,7 +130,8 @@ struct weir_op {
 	int (*load)(struct weir_op_env *env, struct weir_node *node, struct weir_load *load, struct weir_error *err);
 	int (*build)(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment,
 		     struct weir_error *err);
-	/* Of operators with two inputs: the text of the second, where it was written as a chain (NULL: it is nodes already). */
+	/* Of operators with two inputs: the text of the second, where it was written as a chain (NULL: it is nodes
+	 * already). */
 	const char *(*second_text)(const struct weir_node *node);
 	/* The second input as nodes instead of text, for programs. */
 	void (*second_set)(struct weir_node *node, struct weir_node *second);
@@ -139,12 +142,12 @@ struct weir_op {
 const struct weir_expr *weir_filter_predicate(const struct weir_node *node); /* NULL: not a filter */
 int weir_filter_new(struct weir_op_env *env, struct weir_node *input, struct weir_expr *predicate,
 		    struct weir_node **out, struct weir_error *err); /* consumes the predicate */
-int64_t weir_limit_rows(const struct weir_node *node);      /* −1: not a limit */
-/* What a run that is begun anew must know (api/job.c). True: what the node reads can be read again; of others than reads it
- * is true too. */
+int64_t weir_limit_rows(const struct weir_node *node);               /* −1: not a limit */
+/* What a run that is begun anew must know (api/job.c). True: what the node reads can be read again; of others than
+ * reads it is true too. */
 bool weir_read_is_repeatable(const struct weir_node *node);
-/* Appends "x as string, not int64" for what a read's inferred types turned out too narrow for. The next bind widens them,
- * once: nothing is appended after that. */
+/* Appends "x as string, not int64" for what a read's inferred types turned out too narrow for. The next bind widens
+ * them, once: nothing is appended after that. */
 int weir_read_misfits_print(const struct weir_node *node, struct weir_text *out, struct weir_error *err);
 /* The text of the second input; NULL: there is none, or it is nodes. */
 static inline const char *weir_node_second_text(const struct weir_node *node)

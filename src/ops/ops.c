@@ -4,13 +4,13 @@
 #include <string.h>
 
 static const struct weir_op *const ops[] = {
-	&weir_op_read,   &weir_op_range,   &weir_op_filter,  &weir_op_select, &weir_op_with,
-	&weir_op_rename, &weir_op_drop,    &weir_op_limit,   &weir_op_union,  &weir_op_count,
-	&weir_op_write,  &weir_op_collect, &weir_op_batches, &weir_op_sample, &weir_op_profile,
-	&weir_op_check,  &weir_op_transform, &weir_op_source,
-	&weir_op_blocks, &weir_op_chunks,  &weir_op_keep, &weir_op_aggregate, &weir_op_summarise,
-	&weir_op_group, &weir_op_unique, &weir_op_sort, &weir_op_shuffle, &weir_op_groups, &weir_op_join,
-	&weir_op_repartition, &weir_op_top,
+	&weir_op_read,   &weir_op_range,     &weir_op_filter,    &weir_op_select, &weir_op_with,
+	&weir_op_rename, &weir_op_drop,      &weir_op_limit,     &weir_op_union,  &weir_op_count,
+	&weir_op_write,  &weir_op_collect,   &weir_op_batches,   &weir_op_sample, &weir_op_profile,
+	&weir_op_check,  &weir_op_transform, &weir_op_source,    &weir_op_blocks, &weir_op_chunks,
+	&weir_op_keep,   &weir_op_aggregate, &weir_op_summarise, &weir_op_group,  &weir_op_unique,
+	&weir_op_sort,   &weir_op_shuffle,   &weir_op_groups,    &weir_op_join,   &weir_op_repartition,
+	&weir_op_top,
 };
 
 const struct weir_op *weir_op_find(const char *verb)

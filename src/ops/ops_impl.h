@@ -27,8 +27,8 @@ int weir_parse_count(const char *text, int64_t *out, struct weir_error *err);
 int weir_words_split(struct weir_op_env *env, const char *text, const char *const **out, uint32_t *count,
 		     struct weir_error *err);
 
-/* A column's name as it is written: trims blanks and one pair of quotes around the whole, in which a backslash stands before a
- * quote or a backslash. In the arena; NULL with err set. */
+/* A column's name as it is written: trims blanks and one pair of quotes around the whole, in which a backslash stands
+ * before a quote or a backslash. In the arena; NULL with err set. */
 char *weir_words_name(struct weir_op_env *env, const char *begin, const char *end, struct weir_error *err);
 
 /* For operators that have nothing to save. */
@@ -36,7 +36,8 @@ int weir_op_save_nothing(const struct weir_node *node, struct weir_save *save, s
 int weir_op_load_nothing(struct weir_op_env *env, struct weir_node *node, struct weir_load *load,
 			 struct weir_error *err);
 
-/* words.c: whether a column holds pickled Python objects. Files give none, and get their bytes where that is asked for. */
+/* words.c: whether a column holds pickled Python objects. Files give none, and get their bytes where that is asked
+ * for. */
 bool weir_op_is_object(const struct weir_field *field);
 
 /* The error of a sink that hands its result to the program, when nobody takes it. */
@@ -60,9 +61,9 @@ int weir_op_cast_program(struct weir_account *account, const struct weir_schema 
 int weir_op_null_array(struct weir_account *account, const struct weir_type *type, struct weir_array **out,
 		       struct weir_error *err);
 
-/* read_bounds.c: of the columns of a bound read, as many as its schema has, what all footers together say; bytes are in the
- * plan's arena. Not known: some column's nulls or bounds would have to be looked for in the data (nested ones do not
- * count). A column without values has no bounds. */
+/* read_bounds.c: of the columns of a bound read, as many as its schema has, what all footers together say; bytes are in
+ * the plan's arena. Not known: some column's nulls or bounds would have to be looked for in the data (nested ones do
+ * not count). A column without values has no bounds. */
 int weir_read_bounds(struct weir_op_env *env, const struct weir_node *node, struct weir_bounds *bounds, bool *known,
 		     struct weir_error *err);
 

@@ -2,9 +2,9 @@
  *
  *     parts   rows 64–99 of a.parquet │ rows 0–27 of b.parquet │ …        in the order of the chunk's rows
  *
- * A part that has more rows in its source than in the chunk has lost some on the way (a filter): which ones, nobody notes. So of any row
- * of the chunk it is known which file it is of, and of most which row there. What a function made has the origin of what it
- * was given, and is not traced: nobody knows which row became which. */
+ * A part that has more rows in its source than in the chunk has lost some on the way (a filter): which ones, nobody
+ * notes. So of any row of the chunk it is known which file it is of, and of most which row there. What a function made
+ * has the origin of what it was given, and is not traced: nobody knows which row became which. */
 #ifndef WEIR_OPS_ORIGIN_H
 #define WEIR_OPS_ORIGIN_H
 

@@ -1,9 +1,9 @@
-/* profile: one pass over the rows that tells of each column how many nulls it has, its least and greatest value, and about
- * how many different ones.
+/* profile: one pass over the rows that tells of each column how many nulls it has, its least and greatest value, and
+ * about how many different ones.
  *
- * Different values are estimated by HyperLogLog: 2^b registers hold the longest run of leading zeros among the hashes that
- * fall to them. Registers of lanes are merged by their maximum, so the estimate depends on the values alone. Values of a
- * dictionary are looked at once per split, whatever the number of rows that have them.
+ * Different values are estimated by HyperLogLog: 2^b registers hold the longest run of leading zeros among the hashes
+ * that fall to them. Registers of lanes are merged by their maximum, so the estimate depends on the values alone.
+ * Values of a dictionary are looked at once per split, whatever the number of rows that have them.
  *
  *     vector ─▶ rows with values ─▶ places of the least and the greatest ─▶ compared with those so far
  *                               └▶ hashes ─▶ registers
@@ -76,7 +76,8 @@ void weir_profile_set(struct weir_node *node, const struct weir_consumer *consum
 
 static const char *const option_names[] = {"quick", NULL};
 
-static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words, struct weir_error *err)
+static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words,
+		 struct weir_error *err)
 {
 	struct profile_config *config = weir_arena_alloc_zero(env->arena, sizeof(*config), err);
 
@@ -109,8 +110,8 @@ static int ask_footers(struct weir_op_env *env, struct weir_node *node, struct w
 {
 	struct profile_config *config = node->config;
 	struct weir_node *input = node->inputs[0];
-	struct weir_bounds *bounds =
-		weir_arena_alloc_zero(env->arena, (input->schema->field_count + 1) * sizeof(*bounds), err);
+	struct weir_bounds *bounds = weir_arena_alloc_zero(env->arena,
+							   (input->schema->field_count + 1) * sizeof(*bounds), err);
 	bool known = false;
 	int code = bounds ? weir_read_bounds(env, input, bounds, &known, err) : err->code;
 
@@ -131,8 +132,8 @@ static int bind(struct weir_op_env *env, struct weir_node *node, struct weir_err
 		{.name = "max", .type = weir_type_of(WEIR_STRING), .nullable = true},
 		{.name = "distinct", .type = weir_type_of(WEIR_INT64), .nullable = true},
 	};
-	struct weir_schema *schema =
-		weir_schema_new(env->account, fields, sizeof(fields) / sizeof(*fields), &(struct weir_metadata){0}, err);
+	struct weir_schema *schema = weir_schema_new(env->account, fields, sizeof(fields) / sizeof(*fields),
+						     &(struct weir_metadata){0}, err);
 	struct profile_config *config = node->config;
 	int code;
 
@@ -205,8 +206,8 @@ static void profile_reset(struct profile *profile)
 	}
 }
 
-static int bounds_take(struct column_profile *column, const struct weir_scalar *least, const struct weir_scalar *greatest,
-		       struct weir_account *account, struct weir_error *err)
+static int bounds_take(struct column_profile *column, const struct weir_scalar *least,
+		       const struct weir_scalar *greatest, struct weir_account *account, struct weir_error *err)
 {
 	int code = WEIR_OK;
 
@@ -311,8 +312,8 @@ static int take_values(struct profile *profile, struct column_profile *column, c
 }
 
 /* Which of the codes have not been seen yet; their number, and they in `rows`. */
-static int unseen(struct profile *profile, struct column_profile *column, const struct weir_column *coded, uint32_t *rows,
-		  uint32_t *count, struct weir_error *err)
+static int unseen(struct profile *profile, struct column_profile *column, const struct weir_column *coded,
+		  uint32_t *rows, uint32_t *count, struct weir_error *err)
 {
 	const uint32_t *codes = coded->values;
 	size_t words = (coded->dictionary->count + 63) / 64;
@@ -344,7 +345,8 @@ static int unseen(struct profile *profile, struct column_profile *column, const 
 	return WEIR_OK;
 }
 
-static int take_column(struct profile_lane *lane, const struct weir_vector *vector, uint32_t number, struct weir_error *err)
+static int take_column(struct profile_lane *lane, const struct weir_vector *vector, uint32_t number,
+		       struct weir_error *err)
 {
 	const struct weir_column *column = &vector->columns[number];
 	const struct weir_selection *selection = &vector->selection;
@@ -473,7 +475,8 @@ static int put_bound(struct weir_builder *out, const struct weir_bound *bound, s
 	if (!code && weir_bound_has_bytes(bound->value.type)) {
 		code = bound->value.type->id == WEIR_FIXED_BINARY
 			       ? weir_builder_fixed(&one, weir_view_bytes(&bound->value.bytes), 1, err)
-			       : weir_builder_bytes(&one, weir_view_bytes(&bound->value.bytes), bound->value.bytes.size, err);
+			       : weir_builder_bytes(&one, weir_view_bytes(&bound->value.bytes), bound->value.bytes.size,
+						    err);
 	} else if (!code) {
 		weir_scalar_store(&bound->value, stored);
 		code = weir_builder_fixed(&one, stored, 1, err);
@@ -594,7 +597,8 @@ static const struct weir_sink_ops sink_ops = {
 	.free = sink_free,
 };
 
-static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment, struct weir_error *err)
+static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment,
+		 struct weir_error *err)
 {
 	const struct profile_config *config = node->config;
 	struct profile_sink *sink;

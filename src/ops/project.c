@@ -1,5 +1,5 @@
-/* select, with, rename, drop: four verbs, one operator. Each is a list of output columns, an input column passed on (in the
- * form it has, undecoded too) or an expression.
+/* select, with, rename, drop: four verbs, one operator. Each is a list of output columns, an input column passed on (in
+ * the form it has, undecoded too) or an expression.
  *
  *     select a, b, total = x * 2     exactly these, in this order
  *     with total = x * 2, y = z      all input columns; a name that exists is replaced in its place
@@ -11,10 +11,10 @@
 #include <ctype.h>
 #include <string.h>
 
-struct item { /* what the user wrote */
-	const char *name;          /* output name; drop: the column */
-	const char *text;          /* expression, or rename: the old name; NULL in drop and for a bare select */
-	struct weir_expr *expr;    /* of text, except in rename */
+struct item {                   /* what the user wrote */
+	const char *name;       /* output name; drop: the column */
+	const char *text;       /* expression, or rename: the old name; NULL in drop and for a bare select */
+	struct weir_expr *expr; /* of text, except in rename */
 };
 
 struct output { /* what bind made of it */
@@ -33,7 +33,7 @@ struct project_config {
 struct project_step {
 	struct weir_account *account;
 	uint32_t output_count;
-	int64_t *inputs;              /* −1: a root of the program */
+	int64_t *inputs; /* −1: a root of the program */
 	uint32_t *roots;
 	struct weir_program *program; /* all expressions; NULL: columns only */
 };
@@ -96,7 +96,8 @@ static int item_parse(struct weir_op_env *env, const struct weir_op *op, const c
 	return item->text ? weir_op_parse_expr(env, item->text, &item->expr, err) : err->code;
 }
 
-static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words, struct weir_error *err)
+static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words,
+		 struct weir_error *err)
 {
 	struct project_config *config = weir_arena_alloc_zero(env->arena, sizeof(*config), err);
 	uint32_t capacity = 0;
@@ -117,7 +118,8 @@ static int parse(struct weir_op_env *env, struct weir_node *node, const struct w
 				return code;
 			capacity += pass ? 0 : count;
 		}
-		if (!pass && !(config->items = weir_arena_alloc_zero(env->arena, capacity * sizeof(*config->items), err)))
+		if (!pass &&
+		    !(config->items = weir_arena_alloc_zero(env->arena, capacity * sizeof(*config->items), err)))
 			return err->code;
 	}
 	return WEIR_OK;
@@ -208,7 +210,8 @@ static int resolve(struct weir_op_env *env, struct weir_node *node, struct weir_
 		for (uint32_t i = 0; i < config->item_count; i++) {
 			const struct item *item = &config->items[i];
 
-			code = weir_schema_find(schema, node->op == &weir_op_rename ? item->text : item->name, &column, err);
+			code = weir_schema_find(schema, node->op == &weir_op_rename ? item->text : item->name, &column,
+						err);
 			if (code)
 				return code;
 		}
@@ -271,8 +274,8 @@ static int set_schema(struct weir_op_env *env, struct weir_node *node, struct we
 {
 	const struct project_config *config = node->config;
 	const struct weir_schema *input = node->inputs[0]->schema;
-	struct weir_field *fields =
-		weir_arena_alloc_zero(env->arena, (config->output_count + 1) * sizeof(*fields), err);
+	struct weir_field *fields = weir_arena_alloc_zero(env->arena, (config->output_count + 1) * sizeof(*fields),
+							  err);
 	int code = fields ? WEIR_OK : err->code;
 
 	for (uint32_t i = 0; !code && i < config->output_count; i++) {
@@ -523,12 +526,10 @@ static int push(void *state, struct weir_vector *vector, enum weir_progress *pro
 
 /* One table a verb, so that stats speak of the verb that was written. */
 #define STEP_OPS(verb)                                                                                                 \
-	{.name = (verb),                                                                                               \
-	 .lane_new = lane_new,                                                                                         \
-	 .split_begin = split_begin,                                                                                   \
-	 .push = push,                                                                                                 \
-	 .lane_free = lane_free,                                                                                       \
-	 .free = step_free}
+	{                                                                                                              \
+		.name = (verb), .lane_new = lane_new, .split_begin = split_begin, .push = push,                        \
+		.lane_free = lane_free, .free = step_free                                                              \
+	}
 
 static const struct weir_step_ops select_ops = STEP_OPS("select"), with_ops = STEP_OPS("with"),
 				  rename_ops = STEP_OPS("rename"), drop_ops = STEP_OPS("drop");
@@ -542,14 +543,15 @@ static const struct weir_step_ops *step_ops_of(const struct weir_op *op)
 }
 
 /* Output i is an expression. */
-static int add_root(struct project_step *step, const struct weir_expr *expr, const struct weir_schema *input, uint32_t i,
-		    struct weir_error *err)
+static int add_root(struct project_step *step, const struct weir_expr *expr, const struct weir_schema *input,
+		    uint32_t i, struct weir_error *err)
 {
 	return step->program ? weir_program_extend(step->program, expr, &step->roots[i], err)
 			     : weir_program_new(step->account, expr, input, &step->program, err);
 }
 
-static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment, struct weir_error *err)
+static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment,
+		 struct weir_error *err)
 {
 	const struct project_config *config = node->config;
 	const struct weir_schema *input = node->inputs[0]->schema;
@@ -590,7 +592,7 @@ static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fr
 }
 
 #define PROJECT_TABLE                                                                                                  \
-	.inputs_min = 1, .inputs_max = 1, .parse = parse, .bind = bind, .describe = describe, .save = save,             \
+	.inputs_min = 1, .inputs_max = 1, .parse = parse, .bind = bind, .describe = describe, .save = save,            \
 	.load = load, .build = build,                                                                                  \
 	.rules = {.needs = needs, .narrow = narrow, .filter_below = filter_below, .one_to_one = true}
 

@@ -1,5 +1,5 @@
-/* range N: rows with a column id, 0 … N − 1, or from --first on. For trying things out, for demonstrations and tests. Cut into splits of
- * SPLIT_ROWS, or into as many of one size, within a row, as were asked for. */
+/* range N: rows with a column id, 0 … N − 1, or from --first on. For trying things out, for demonstrations and tests.
+ * Cut into splits of SPLIT_ROWS, or into as many of one size, within a row, as were asked for. */
 #include "ops/ops_impl.h"
 
 enum { SPLIT_ROWS = 1 << 20 };
@@ -46,7 +46,8 @@ static int set_rows(struct weir_op_env *env, struct weir_node *node, int64_t row
 	return WEIR_OK;
 }
 
-static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words, struct weir_error *err)
+static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words,
+		 struct weir_error *err)
 {
 	const char *asked = weir_words_option(words, "blocks"), *from = weir_words_option(words, "first");
 	int64_t rows = 0, blocks = 0, first = 0;
@@ -151,7 +152,8 @@ static int lane_new(void *state, struct weir_lane_context *context, void **out, 
 		return err->code;
 	lane->context = context;
 	lane->source = state;
-	lane->column = (struct weir_column){.type = weir_type_of(WEIR_INT64), .form = WEIR_FLAT, .values = lane->values};
+	lane->column = (struct weir_column){
+		.type = weir_type_of(WEIR_INT64), .form = WEIR_FLAT, .values = lane->values};
 	*out = lane;
 	return WEIR_OK;
 }
@@ -180,7 +182,8 @@ static int next(void *state, struct weir_vector *out, struct weir_error *err)
 				    .source = "range",
 				    .source_row = lane->split.begin};
 	/* What an operator did to the column of the vector before is none of this one's business. */
-	lane->column = (struct weir_column){.type = weir_type_of(WEIR_INT64), .form = WEIR_FLAT, .values = lane->values};
+	lane->column = (struct weir_column){
+		.type = weir_type_of(WEIR_INT64), .form = WEIR_FLAT, .values = lane->values};
 	lane->split.begin += count;
 	return WEIR_OK;
 }
@@ -216,7 +219,8 @@ static const struct weir_source_ops source_ops = {
 	.free = source_free,
 };
 
-static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment, struct weir_error *err)
+static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment,
+		 struct weir_error *err)
 {
 	struct range_source *source = weir_alloc_zero(env->account, sizeof(*source), err);
 

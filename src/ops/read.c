@@ -6,10 +6,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const option_names[] = {"unify-schemas", "no-hive", "format=", "columns=", "path-column=",
-					    "include-paths", "missing=", "partition-style=", "partition-base=",
-					    "partition-names=", "partition-integers=", "blocks=", "part=", "no-metadata",
-					    NULL};
+static const char *const option_names[] = {"unify-schemas",
+					   "no-hive",
+					   "format=",
+					   "columns=",
+					   "path-column=",
+					   "include-paths",
+					   "missing=",
+					   "partition-style=",
+					   "partition-base=",
+					   "partition-names=",
+					   "partition-integers=",
+					   "blocks=",
+					   "part=",
+					   "no-metadata",
+					   NULL};
 
 static const char *const *format_options(uint32_t n)
 {
@@ -58,8 +69,8 @@ static int check_words(struct weir_op_env *env, const struct weir_node *node, co
 static int keep_settings(struct weir_op_env *env, struct read_config *config, const struct weir_words *words,
 			 struct weir_error *err)
 {
-	struct weir_setting *settings =
-		weir_arena_alloc_zero(env->arena, (words->option_count + 1) * sizeof(*settings), err);
+	struct weir_setting *settings = weir_arena_alloc_zero(env->arena, (words->option_count + 1) * sizeof(*settings),
+							      err);
 
 	if (!settings)
 		return err->code;
@@ -98,11 +109,12 @@ static int parse_part(const char *value, struct read_config *config, struct weir
 		config->part_count = strtoll(end + 1, &last, 10);
 	if (last && last != end + 1 && !*last && config->part >= 0 && config->part < config->part_count)
 		return WEIR_OK;
-	return weir_error_set(err, WEIR_E_INVALID, "--part is a number from 0 and how many there are, such as 2/8, not '%s'",
-			      value);
+	return weir_error_set(err, WEIR_E_INVALID,
+			      "--part is a number from 0 and how many there are, such as 2/8, not '%s'", value);
 }
 
-static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words, struct weir_error *err)
+static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words,
+		 struct weir_error *err)
 {
 	struct read_config *config = weir_arena_alloc_zero(env->arena, sizeof(*config), err);
 	const char **paths;
@@ -118,8 +130,9 @@ static int parse(struct weir_op_env *env, struct weir_node *node, const struct w
 		return err->code;
 	for (uint32_t i = 0; i < words->count; i++) {
 		if (strcmp(words->words[i], "-") == 0 && words->count > 1)
-			return weir_error_set(err, WEIR_E_INVALID,
-					      "standard input (-) can only be read alone: use union to read files as well");
+			return weir_error_set(
+				err, WEIR_E_INVALID,
+				"standard input (-) can only be read alone: use union to read files as well");
 		paths[i] = weir_arena_strdup(env->arena, words->words[i], err);
 		if (!paths[i])
 			return err->code;
@@ -165,8 +178,10 @@ static int save(const struct weir_node *node, struct weir_save *save, struct wei
 	if (!code)
 		code = weir_save_string(save, config->format_name, err);
 	if (!code)
-		code = weir_save_u32(save, (uint32_t)config->unify | (uint32_t)config->hive << 1 |
-					     (uint32_t)config->skip_missing << 2 | (uint32_t)config->bare << 3, err);
+		code = weir_save_u32(save,
+				     (uint32_t)config->unify | (uint32_t)config->hive << 1 |
+					     (uint32_t)config->skip_missing << 2 | (uint32_t)config->bare << 3,
+				     err);
 	if (!code)
 		code = weir_save_string(save, config->path_column, err);
 	if (!code)
@@ -224,7 +239,8 @@ static int check_settings(const struct weir_setting *settings, uint32_t count, s
 			}
 		}
 		if (!known)
-			return weir_error_set(err, WEIR_E_DATA, "the saved plan has an option --%s that no format knows",
+			return weir_error_set(err, WEIR_E_DATA,
+					      "the saved plan has an option --%s that no format knows",
 					      settings[i].name);
 	}
 	return WEIR_OK;
@@ -362,9 +378,11 @@ static int describe(const struct weir_node *node, struct weir_text *out, struct 
 					config->more_files ? "more than " : "", (unsigned long long)config->files_seen,
 					config->files_seen == 1 ? "" : "s");
 	if (!code && config->narrowed) {
-		code = weir_text_puts(out, config->column_count                        ? "; columns "
-					   : weir_format_is_streamed(config->format) ? "; no columns: rows are only counted"
-										     : "; no columns: row counts from footers",
+		code = weir_text_puts(out,
+				      config->column_count ? "; columns "
+				      : weir_format_is_streamed(config->format)
+					      ? "; no columns: rows are only counted"
+					      : "; no columns: row counts from footers",
 				      err);
 		for (uint32_t i = 0; !code && i < config->column_count; i++) {
 			if (i == 12) {
@@ -387,8 +405,9 @@ static int describe(const struct weir_node *node, struct weir_text *out, struct 
 
 const struct weir_op weir_op_read = {
 	.verb = "read",
-	.usage = "read PATH … [--format F] [--columns A,B] [--path-column NAME] [--missing skip] [--unify-schemas] [--no-hive] [--no-metadata] "
-		 "[--partition-style S] [options of the format]",
+	.usage =
+		"read PATH … [--format F] [--columns A,B] [--path-column NAME] [--missing skip] [--unify-schemas] [--no-hive] [--no-metadata] "
+		"[--partition-style S] [options of the format]",
 	.help = "Reads files. A PATH is a file, a folder, or a pattern (*, ?, [ab], {a,b}, **); several may be given; - is\n"
 		"standard input. Folders like year=2024/city=Oslo/ give columns year and city. The names tell the format; text\n"
 		"formats may be compressed (.gz, .zst, .bz2, .xz, .lz4, .snappy). What a format has for options, see docs/formats.md.\n"

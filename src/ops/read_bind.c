@@ -1,9 +1,9 @@
 /* What a read knows before it runs: format, files, schema, estimates.
  *
- * The schema is the first file's in listing order and what others add to it, or, of files that do not say their types, what
- * the format infers from some of them; then hive partition columns and the path. All files are looked at while they are few,
- * some of many, and with --unify-schemas every one. Hive values are int64 when all of a key's values are integers, else
- * strings; to know that, all paths are listed when the first one has partitions.
+ * The schema is the first file's in listing order and what others add to it, or, of files that do not say their types,
+ * what the format infers from some of them; then hive partition columns and the path. All files are looked at while
+ * they are few, some of many, and with --unify-schemas every one. Hive values are int64 when all of a key's values are
+ * integers, else strings; to know that, all paths are listed when the first one has partitions.
  *
  *     survey:   0 1 2 3 4 5 6 7 8 9 …       every stride-th path is kept as a sample; when there are too many, every
  *     samples:  0   2   4   6   8           second of them goes and the stride doubles
@@ -15,8 +15,8 @@
 #include <string.h>
 
 enum {
-	/* Files that are looked at: half to all of these, where there are as many. Types are inferred from the first 32 KiB or so
-	 * of each; of files that say their schema only the footer is read. */
+	/* Files that are looked at: half to all of these, where there are as many. Types are inferred from the first 32
+	 * KiB or so of each; of files that say their schema only the footer is read. */
 	INFER_SAMPLES = 256,
 	FOOTER_SAMPLES = 512, /* 8 µs each, from the page cache */
 	INFER_FILES = 16,     /* open at a time: as many as a format looks at */
@@ -231,8 +231,8 @@ static int unify_all(struct weir_op_env *env, struct read_config *config, struct
 	return code;
 }
 
-/* The schema with the columns that some files have beyond the first's; what cannot be read or does not fit is for whoever
- * comes to it. */
+/* The schema with the columns that some files have beyond the first's; what cannot be read or does not fit is for
+ * whoever comes to it. */
 static int unify_some(struct weir_op_env *env, const struct read_config *config, const struct samples *samples,
 		      struct weir_schema **schema, struct weir_error *err)
 {
@@ -378,8 +378,8 @@ static int infer(struct weir_op_env *env, struct read_config *config, const stru
 	return code;
 }
 
-/* File columns, then partition columns (which win over file columns of the same name, as everywhere else; one of integers stays
- * one of integers). */
+/* File columns, then partition columns (which win over file columns of the same name, as everywhere else; one of
+ * integers stays one of integers). */
 static int add_partitions(struct weir_op_env *env, struct read_config *config, const struct weir_schema *file,
 			  struct weir_schema **out, struct weir_error *err)
 {

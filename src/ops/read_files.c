@@ -17,7 +17,8 @@ int weir_read_files_init(struct read_files *files, struct weir_account *account,
 			 void *context, struct weir_error *err)
 {
 	struct weir_list_options options = {.hive = config->hive && config->paths_style == READ_PATHS_LISTED,
-					    .compressed = true, .extensions = extensions};
+					    .compressed = true,
+					    .extensions = extensions};
 
 	*files = (struct read_files){.config = config};
 	weir_arena_init(&files->arena, account);
@@ -25,8 +26,9 @@ int weir_read_files_init(struct read_files *files, struct weir_account *account,
 		return WEIR_OK;
 	if (config->format) {
 		options.compressed = weir_format_is_streamed(config->format);
-		options.extensions = config->format->extensions && config->format->extensions[0] ? config->format->extensions
-												 : NULL;
+		options.extensions = config->format->extensions && config->format->extensions[0]
+					     ? config->format->extensions
+					     : NULL;
 	}
 	if (config->skip_missing) {
 		options.missing = missing;
@@ -192,7 +194,8 @@ static int format_of_files(struct weir_op_env *env, struct read_config *config, 
 		return WEIR_OK;
 	code = all_extensions(env->arena, &extensions, err);
 	if (!code)
-		code = weir_read_files_init(&files, env->account, config, extensions, weir_read_missing_untold, NULL, err);
+		code = weir_read_files_init(&files, env->account, config, extensions, weir_read_missing_untold, NULL,
+					    err);
 	if (!code)
 		code = weir_read_files_next(&files, &listed, &done, err);
 	if (!code && done)

@@ -5,8 +5,8 @@
 #include "io/list.h"
 #include "ops/ops_impl.h"
 
-/* Paths looked at before the first row when nothing needs all of them; of files that say their schema, some of these are
- * opened. */
+/* Paths looked at before the first row when nothing needs all of them; of files that say their schema, some of these
+ * are opened. */
 #define READ_SURVEY_FILES_MAX 1000
 #define READ_SURVEY_FOOTERS_MAX 16384
 
@@ -14,13 +14,13 @@ struct read_partition {
 	const char *name;
 	bool is_integer;
 	bool reads_integer; /* every value is the text of one */
-	bool is_path; /* not of a folder: the file's own path (--path-column) */
+	bool is_path;       /* not of a folder: the file's own path (--path-column) */
 };
 
 struct read_misfits;
 
-/* What columns folders make: those of the listing (key=value below the given path, integers where all are), or those that the
- * whole path has, all text unless said otherwise. */
+/* What columns folders make: those of the listing (key=value below the given path, integers where all are), or those
+ * that the whole path has, all text unless said otherwise. */
 enum read_paths { READ_PATHS_LISTED, READ_PATHS_HIVE, READ_PATHS_DIR };
 
 struct read_config {
@@ -33,18 +33,18 @@ struct read_config {
 	const struct weir_setting *settings; /* options of formats, as they were given */
 	uint32_t setting_count;
 	bool unify, hive, skip_missing;
-	bool bare;                           /* --no-metadata: of the files' schemas; that of columns stays */
-	enum read_paths paths_style;         /* --partition-style */
-	const char *paths_base;              /* --partition-base: only what is below counts; NULL: everything */
-	const char *const *paths_names;      /* --partition-names: of a dir style, or what hive must have */
+	bool bare;                      /* --no-metadata: of the files' schemas; that of columns stays */
+	enum read_paths paths_style;    /* --partition-style */
+	const char *paths_base;         /* --partition-base: only what is below counts; NULL: everything */
+	const char *const *paths_names; /* --partition-names: of a dir style, or what hive must have */
 	uint32_t paths_name_count;
-	const char *const *paths_integers;   /* --partition-integers */
+	const char *const *paths_integers; /* --partition-integers */
 	uint32_t paths_integer_count;
 	/* by bind */
 	const struct weir_format_ops *format;
 	struct read_misfits *misfits; /* of inferred types; kept with the plan */
 	bool widened;                 /* some have been taken into account */
-	struct weir_file *input; /* standard input, for the path "-"; kept with the plan */
+	struct weir_file *input;      /* standard input, for the path "-"; kept with the plan */
 	const char *first_path;
 	struct read_partition *partitions; /* those of folders, then the path */
 	uint32_t partition_count;
@@ -58,7 +58,7 @@ struct read_config {
 	bool narrowed;
 	struct weir_expr *predicate; /* for pruning; in names */
 	int64_t limit;
-	int64_t blocks; /* splits that are wanted at least, if there are rows for them; 0: any number */
+	int64_t blocks;           /* splits that are wanted at least, if there are rows for them; 0: any number */
 	int64_t part, part_count; /* only this part of each file's rows, of so many; part_count 0: all */
 	struct weir_read_setup setup;
 };
@@ -86,8 +86,8 @@ void weir_read_files_release(struct read_files *files);
 bool weir_read_may_skip(const struct read_config *config, const struct weir_error *err);
 int weir_read_open_file(struct weir_account *account, const struct read_config *config, const char *path,
 			struct weir_file **out, struct weir_error *err);
-/* The file and its metadata. `unreadable`, when not NULL, tells that the file is to be left out: then *out is NULL and *err
- * says why, without being an error. */
+/* The file and its metadata. `unreadable`, when not NULL, tells that the file is to be left out: then *out is NULL and
+ * *err says why, without being an error. */
 int weir_read_open(struct weir_account *account, const struct read_config *config, const char *path,
 		   struct weir_format_file **out, bool *unreadable, struct weir_error *err);
 int weir_read_choose_format(struct weir_op_env *env, struct read_config *config, struct weir_error *err);
@@ -115,8 +115,9 @@ int weir_read_set_schema(struct weir_op_env *env, struct weir_node *node, struct
 /* read_widen.c */
 
 /* The columns of both, each with a type that holds what both hold. */
-int weir_read_widen_schema(const struct weir_format_ops *format, struct weir_account *account, const struct weir_schema *a,
-			   const struct weir_schema *b, struct weir_schema **out, struct weir_error *err);
+int weir_read_widen_schema(const struct weir_format_ops *format, struct weir_account *account,
+			   const struct weir_schema *a, const struct weir_schema *b, struct weir_schema **out,
+			   struct weir_error *err);
 int weir_read_misfits_new(struct weir_account *account, struct read_misfits **out, struct weir_error *err);
 void weir_read_misfits_free(void *misfits);
 void weir_read_misfit(void *misfits, const char *column, const struct weir_type *wider);
@@ -130,7 +131,8 @@ int weir_read_misfits_apply(struct read_config *config, struct weir_account *acc
 int weir_read_build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment,
 		    struct weir_error *err);
 
-/* How one file's columns become the scanned columns. Made once per file; files with the first one's schema share one. */
+/* How one file's columns become the scanned columns. Made once per file; files with the first one's schema share
+ * one. */
 enum read_how { READ_SAME, READ_CAST, READ_MISSING, READ_PARTITION };
 
 struct read_match {
@@ -140,11 +142,11 @@ struct read_match {
 	uint32_t column_count;           /* of the vectors that leave the source */
 	struct read_match_column {
 		enum read_how how;
-		uint32_t from;                    /* SAME, CAST: number in the scan; PARTITION: number of the key */
-		const struct weir_type *type;     /* borrowed from the plan's schema */
-		const struct weir_field *field;   /* the same */
-		struct weir_program *cast;        /* CAST of plain types: over the scan's columns */
-	} *columns;
+		uint32_t from;                  /* SAME, CAST: number in the scan; PARTITION: number of the key */
+		const struct weir_type *type;   /* borrowed from the plan's schema */
+		const struct weir_field *field; /* the same */
+		struct weir_program *cast;      /* CAST of plain types: over the scan's columns */
+	} * columns;
 	uint32_t *scan_columns; /* in the file's schema */
 	struct weir_scan scan;
 	struct weir_program *predicate; /* owned; bound to the scan's columns; NULL when some column differs */

@@ -1,6 +1,6 @@
-/* A later file's columns are found by name. The same type passes; one that can be widened without loss is cast; a missing
- * column is null; a column that the dataset does not have is left out, with one warning; anything else is refused with both
- * files' names. */
+/* A later file's columns are found by name. The same type passes; one that can be widened without loss is cast; a
+ * missing column is null; a column that the dataset does not have is left out, with one warning; anything else is
+ * refused with both files' names. */
 #include "arrow/tensor.h"
 #include "ops/read_impl.h"
 
@@ -79,15 +79,15 @@ static int match_column(struct weir_account *account, const struct read_config *
 	weir_type_unref(common.type);
 	weir_error_set(err, WEIR_E_TYPE,
 		       "the column is %s here and %s in %s; nothing converts one to the other without loss%s",
-		       weir_type_name(have->type, a, sizeof(a)), weir_type_name(want->type, b, sizeof(b)), config->first_path,
-		       config->unify ? "" : " (try --unify-schemas)");
+		       weir_type_name(have->type, a, sizeof(a)), weir_type_name(want->type, b, sizeof(b)),
+		       config->first_path, config->unify ? "" : " (try --unify-schemas)");
 	weir_error_at_source(err, path);
 	weir_error_at_column(err, want->name);
 	return err->code;
 }
 
-/* Pruning speaks of the file's own statistics: of the predicate's conjuncts it may use those that read nothing but columns
- * which pass unchanged. */
+/* Pruning speaks of the file's own statistics: of the predicate's conjuncts it may use those that read nothing but
+ * columns which pass unchanged. */
 struct usable {
 	struct weir_account *account;
 	const struct read_match *match;
@@ -169,8 +169,8 @@ int weir_read_match_new(struct weir_account *account, const struct read_config *
 		struct read_match_column *column = &match->columns[i];
 		uint32_t file_column = 0;
 
-		code = match_column(account, config, file_schema, path, &config->schema->fields[config->columns[i]], column,
-				    &file_column, err);
+		code = match_column(account, config, file_schema, path, &config->schema->fields[config->columns[i]],
+				    column, &file_column, err);
 		if (!code && (column->how == READ_SAME || column->how == READ_CAST)) {
 			fields[scanned] = file_schema->fields[file_column];
 			match->scan_columns[scanned] = file_column;
@@ -185,8 +185,8 @@ int weir_read_match_new(struct weir_account *account, const struct read_config *
 		struct read_match_column *column = &match->columns[i];
 
 		if (column->how == READ_CAST && !weir_type_is_nested(weir_type_values(column->type)))
-			code = weir_op_cast_program(account, scan_schema, column->from, weir_type_values(column->type), &column->cast,
-					 err);
+			code = weir_op_cast_program(account, scan_schema, column->from, weir_type_values(column->type),
+						    &column->cast, err);
 	}
 	if (!code && config->predicate)
 		code = make_predicate(account, config, match, scan_schema, err);

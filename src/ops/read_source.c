@@ -1,14 +1,14 @@
 /* The running half of read: files become splits, splits become vectors.
  *
- * A split is a list of pieces, a piece is a row range of one file. Large files are opened and cut when their turn comes;
- * small ones are packed together unopened, by their size on disk, and opened by the lane. What a split is depends on the
- * files and the options alone:
+ * A split is a list of pieces, a piece is a row range of one file. Large files are opened and cut when their turn
+ * comes; small ones are packed together unopened, by their size on disk, and opened by the lane. What a split is
+ * depends on the files and the options alone:
  *
  *     listing ─▶ a.parquet (large) ─ ranges ─▶ [a 0–9] [a 10–19] …
  *             ─▶ b, c, d … (small)  ────────▶ [b, c, d …]
  *
- * The aim is SPLITS_WANTED splits, of at least SPLIT_BYTES_MIN and at most SPLIT_BYTES_MAX decoded bytes. Where files count their
- * rows the last ones are smaller, down to a quarter, so that lanes are done at about the same time.
+ * The aim is SPLITS_WANTED splits, of at least SPLIT_BYTES_MIN and at most SPLIT_BYTES_MAX decoded bytes. Where files
+ * count their rows the last ones are smaller, down to a quarter, so that lanes are done at about the same time.
  */
 #include "base/log.h"
 #include "arrow/tensor.h"
@@ -23,17 +23,17 @@ enum {
 	SPLITS_WANTED = 16,
 	SPLIT_BYTES_MIN = 8 << 20,
 	SPLIT_BYTES_MAX = 128 << 20,
-	SPLITS_LAST = 8, /* a split has at most this part of what is left */
+	SPLITS_LAST = 8,                   /* a split has at most this part of what is left */
 	SPLIT_BYTES_MAX_LIMITED = 8 << 20, /* a limit follows: small steps, to stop soon */
 	FILE_COST_BYTES = 256 << 10,       /* opening a file costs about as much as decoding this */
 	SPLIT_PIECES_MAX = 4096,
 };
 
 struct piece {
-	char *path;                         /* owned */
+	char *path;                          /* owned */
 	struct weir_partition_value *values; /* owned copies, partition_count of them */
-	struct weir_format_file *file;      /* NULL: to be opened by the lane, whole */
-	bool is_skipped;                    /* it could not be opened, and that has been told */
+	struct weir_format_file *file;       /* NULL: to be opened by the lane, whole */
+	bool is_skipped;                     /* it could not be opened, and that has been told */
 	struct weir_range range;
 	uint64_t bytes_est;
 };
@@ -46,16 +46,17 @@ struct split {
 
 struct read_source {
 	struct weir_account *account;
-	const struct read_config *config; /* the plan's */
-	const struct weir_schema *schema; /* of the scanned columns; the plan's */
+	const struct read_config *config;      /* the plan's */
+	const struct weir_schema *schema;      /* of the scanned columns; the plan's */
 	struct weir_program *partition_filter; /* the predicate, for what folder names already decide; NULL: none */
 	struct read_files files;
 	bool files_done;
 	struct pieces cut; /* pieces waiting to be put into splits */
 	size_t cut_next;
 	uint64_t target, split_count;
-	uint64_t fine;                    /* what the last splits have, where files count their rows */
-	uint64_t bytes_total, bytes_given; /* decoded, about: of all files, 0 where that is not known; in splits so far */
+	uint64_t fine; /* what the last splits have, where files count their rows */
+	/* decoded, about: of all files, 0 where that is not known; in splits so far */
+	uint64_t bytes_total, bytes_given;
 	double bytes_per_byte; /* decoded bytes of the scanned columns per byte on disk */
 	/* The match of the first file's schema, shared by all files that have it. Made before lanes start. */
 	struct read_match *first_match;
@@ -81,15 +82,16 @@ struct read_lane {
 	struct split *split; /* borrowed */
 	size_t piece_next;
 	struct piece *piece;
-	struct weir_format_file *file; /* the open one; a reference */
-	struct read_match *match;      /* a reference */
+	struct weir_format_file *file;              /* the open one; a reference */
+	struct read_match *match;                   /* a reference */
 	struct WEIR_LIST(struct weir_range) ranges; /* of a file that the lane opened itself */
 	size_t range_next;
 	bool range_open;
-	bool has_begun;        /* a range of the split has been opened */
+	bool has_begun;                           /* a range of the split has been opened */
 	uint64_t rows_pruned, rows_pruned_before; /* in the open split; by the reader before it */
-	uint32_t range_number; /* of the open range */
-	/* The split's first range, if it began at a guess: which one, and where. A reference; NULL: nothing was guessed. */
+	uint32_t range_number;                    /* of the open range */
+	/* The split's first range, if it began at a guess: which one, and where. A reference; NULL: nothing was
+	 * guessed. */
 	struct weir_format_file *guessed;
 	uint32_t guessed_range;
 	uint64_t guessed_start;
@@ -150,7 +152,8 @@ static int piece_init(const struct read_source *source, const struct weir_listed
 			continue;
 		}
 		for (uint32_t i = 0; i < listed->partition_count; i++) {
-			if (strcmp(listed->partitions[i].key, config->partitions[k].name) != 0 || !listed->partitions[i].value)
+			if (strcmp(listed->partitions[i].key, config->partitions[k].name) != 0 ||
+			    !listed->partitions[i].value)
 				continue;
 			weir_strfree(source->account, (char *)piece->values[k].value);
 			piece->values[k].value = weir_strdup(source->account, listed->partitions[i].value, err);
@@ -165,7 +168,8 @@ failed:
 }
 
 /* False when the folder names alone show that no row can match. */
-static bool partitions_may_match(const struct read_source *source, const struct piece *piece, struct weir_bounds *bounds)
+static bool partitions_may_match(const struct read_source *source, const struct piece *piece,
+				 struct weir_bounds *bounds)
 {
 	const struct read_config *config = source->config;
 
@@ -237,8 +241,9 @@ struct cutting {
 	struct weir_error *err;
 };
 
-/* Narrows a range to the part of the file that is read; false: nothing is left. Where a part begins depends on the file's
- * number of rows alone, so that several programs that read a part each read every row once, whatever else they do. */
+/* Narrows a range to the part of the file that is read; false: nothing is left. Where a part begins depends on the
+ * file's number of rows alone, so that several programs that read a part each read every row once, whatever else they
+ * do. */
 static bool in_part(const struct read_config *config, const struct weir_format_file *file, struct weir_range *range)
 {
 	uint64_t begin, end, rows = range->end - range->begin;
@@ -253,8 +258,8 @@ static bool in_part(const struct read_config *config, const struct weir_format_f
 		range->end = end;
 	if (range->begin >= range->end)
 		return false;
-	range->bytes_decoded_est =
-		(uint64_t)((double)range->bytes_decoded_est * (double)(range->end - range->begin) / (double)rows);
+	range->bytes_decoded_est = (uint64_t)((double)range->bytes_decoded_est * (double)(range->end - range->begin) /
+					      (double)rows);
 	return true;
 }
 
@@ -316,8 +321,8 @@ static int cut_file(struct read_source *source, const struct weir_listed *listed
 		code = match_for(source, cutting.file, listed->path, &match, err);
 	if (!code)
 		code = source->config->format->ranges(cutting.file, &match->scan,
-						      counts_rows(cutting.file) ? source->fine : source->target, cut_range, &cutting,
-						      err);
+						      counts_rows(cutting.file) ? source->fine : source->target,
+						      cut_range, &cutting, err);
 	if (!code)
 		atomic_fetch_add_explicit(&source->rows_pruned, rows_left_out(cutting.file, cutting.rows),
 					  memory_order_relaxed);
@@ -345,8 +350,8 @@ static int take_file(struct read_source *source, struct weir_error *err)
 	}
 	if (!code && !partitions_may_match(source, &piece, bounds)) {
 		piece_release(source, &piece);
-	} else if (!code && (config->part_count ||
-			     (double)listed.size * source->bytes_per_byte > (double)source->target / 2)) {
+	} else if (!code &&
+		   (config->part_count || (double)listed.size * source->bytes_per_byte > (double)source->target / 2)) {
 		piece_release(source, &piece);
 		code = cut_file(source, &listed, err);
 	} else if (!code) {
@@ -426,7 +431,8 @@ static int split_next(void *state, struct weir_split_info *out, void **split_out
 		}
 		piece = &source->cut.items[source->cut_next];
 		/* Pieces of a file that was cut stay apart from the next file's, unless they are few. */
-		if (bytes > 0 && (bytes + piece->bytes_est > aim + aim / 2 || (file && piece->file != file && bytes > aim / 2)))
+		if (bytes > 0 &&
+		    (bytes + piece->bytes_est > aim + aim / 2 || (file && piece->file != file && bytes > aim / 2)))
 			break;
 		file = piece->file;
 		bytes += piece->bytes_est;
@@ -505,7 +511,8 @@ static void lane_free(void *state)
 	weir_free(&lane->account, lane->nulls, count * sizeof(*lane->nulls));
 	weir_free(&lane->account, lane->promoted, count * sizeof(*lane->promoted));
 	weir_free(&lane->account, lane->partition_views, config->partition_count * sizeof(*lane->partition_views));
-	weir_free(&lane->account, lane->partition_integers, config->partition_count * sizeof(*lane->partition_integers));
+	weir_free(&lane->account, lane->partition_integers,
+		  config->partition_count * sizeof(*lane->partition_integers));
 	weir_account_release(&lane->account);
 	weir_free(account, lane, sizeof(*lane));
 }
@@ -528,10 +535,10 @@ static int lane_new(void *state, struct weir_lane_context *context, void **out, 
 	lane->columns = weir_alloc_zero(&lane->account, count * sizeof(*lane->columns), err);
 	lane->nulls = weir_alloc_zero(&lane->account, count * sizeof(*lane->nulls), err);
 	lane->promoted = weir_alloc_zero(&lane->account, count * sizeof(*lane->promoted), err);
-	lane->partition_views =
-		weir_alloc_zero(&lane->account, config->partition_count * sizeof(*lane->partition_views), err);
-	lane->partition_integers =
-		weir_alloc_zero(&lane->account, config->partition_count * sizeof(*lane->partition_integers), err);
+	lane->partition_views = weir_alloc_zero(&lane->account,
+						config->partition_count * sizeof(*lane->partition_views), err);
+	lane->partition_integers = weir_alloc_zero(&lane->account,
+						   config->partition_count * sizeof(*lane->partition_integers), err);
 	if (!lane->evaluators || !lane->casts || !lane->columns || !lane->nulls || !lane->promoted ||
 	    !lane->partition_views || !lane->partition_integers)
 		code = err->code;
@@ -595,8 +602,8 @@ static void split_abort(void *state)
 	lane->split = NULL;
 }
 
-/* Only a split's first range can begin at a guess: a file's first range begins at its beginning, and those behind another
- * one begin where that has ended. */
+/* Only a split's first range can begin at a guess: a file's first range begins at its beginning, and those behind
+ * another one begin where that has ended. */
 static void note_guess(struct read_lane *lane, const struct weir_range *range)
 {
 	if (!lane->file->cuts || lane->guessed || lane->has_begun || range->number == 0) {
@@ -613,8 +620,8 @@ static bool needs_confirm(void *state)
 {
 	const struct read_lane *lane = state;
 
-	/* If an open range fails, its line is to be counted from the file's beginning, and misfits are to be settled: values
-	 * are looked at when somebody asks for them, far from here. */
+	/* If an open range fails, its line is to be counted from the file's beginning, and misfits are to be settled:
+	 * values are looked at when somebody asks for them, far from here. */
 	return lane->guessed || (lane->file && (lane->file->cuts || lane->source->config->misfits));
 }
 
@@ -674,13 +681,14 @@ static int decode_cast(struct weir_pending *pending, const struct weir_selection
 		show_nulls(lane, cast->column, column);
 		return WEIR_OK;
 	}
-	slice = weir_array_slice(inner.columns[how->from].nested, inner.columns[how->from].nested_offset, inner.row_count,
-				 err);
+	slice = weir_array_slice(inner.columns[how->from].nested, inner.columns[how->from].nested_offset,
+				 inner.row_count, err);
 	if (!slice)
 		return err->code;
 	weir_array_unref(lane->promoted[cast->column]);
 	lane->promoted[cast->column] = weir_array_promote_field(
-		&lane->account, slice, &lane->match->file_schema->fields[lane->match->scan_columns[how->from]], how->field, err);
+		&lane->account, slice, &lane->match->file_schema->fields[lane->match->scan_columns[how->from]],
+		how->field, err);
 	weir_array_unref(slice);
 	if (!lane->promoted[cast->column])
 		return err->code;
@@ -696,7 +704,8 @@ static int decode_cast(struct weir_pending *pending, const struct weir_selection
 static bool is_null_here(const struct read_match *match, const struct read_match_column *how)
 {
 	return how->how == READ_MISSING ||
-	       (how->how == READ_CAST && match->file_schema->fields[match->scan_columns[how->from]].type->id == WEIR_NULL);
+	       (how->how == READ_CAST &&
+		match->file_schema->fields[match->scan_columns[how->from]].type->id == WEIR_NULL);
 }
 
 /* Prepares what the new file's match needs in this lane. */
@@ -786,7 +795,8 @@ static int piece_open(struct read_lane *lane, struct weir_error *err)
 	lane->ranges.count = lane->range_next = 0;
 	if (lane->piece->file)
 		return weir_list_push(&lane->ranges, &lane->account, err, lane->piece->range);
-	code = config->format->ranges(lane->file, &lane->match->scan, 0, keep_range, &(struct range_list){lane, err}, err);
+	code = config->format->ranges(lane->file, &lane->match->scan, 0, keep_range, &(struct range_list){lane, err},
+				      err);
 	for (size_t i = 0; i < lane->ranges.count; i++)
 		rows += lane->ranges.items[i].end - lane->ranges.items[i].begin;
 	lane->rows_pruned += code ? 0 : rows_left_out(lane->file, rows);
@@ -803,8 +813,8 @@ static void dress(struct read_lane *lane, struct weir_vector *out)
 		const struct read_match_column *how = &match->columns[i];
 		struct weir_column *column = &lane->columns[i];
 
-		*column = (struct weir_column){.type = how->type, .form = WEIR_CONSTANT, .validity = no_bits,
-					       .values = no_value};
+		*column = (struct weir_column){
+			.type = how->type, .form = WEIR_CONSTANT, .validity = no_bits, .values = no_value};
 		switch (how->how) {
 		case READ_SAME:
 			*column = out->columns[how->from];
@@ -891,8 +901,8 @@ static void source_free(void *state)
 	weir_program_free(source->partition_filter);
 	if (source->skipped_count)
 		weir_log(WEIR_LOG_WARN, "%llu %s left out that could not be read; the first: %s",
-			 (unsigned long long)source->skipped_count, source->skipped_count == 1 ? "path was" : "paths were",
-			 source->skipped_first);
+			 (unsigned long long)source->skipped_count,
+			 source->skipped_count == 1 ? "path was" : "paths were", source->skipped_first);
 	pthread_mutex_destroy(&source->lock);
 	weir_free(source->account, source, sizeof(*source));
 }
@@ -960,8 +970,8 @@ int weir_read_build(struct weir_op_env *env, struct weir_node *node, struct weir
 	if (!code)
 		code = weir_read_open(env->account, config, config->first_path, &first, NULL, err);
 	if (!code)
-		code = weir_read_match_new(env->account, config, first->schema, config->first_path, &source->first_match,
-					   err);
+		code = weir_read_match_new(env->account, config, first->schema, config->first_path,
+					   &source->first_match, err);
 	if (!code && config->predicate && config->partition_count)
 		code = weir_program_new(env->account, config->predicate, node->schema, &source->partition_filter, err);
 	/* Only a file that will be cut (take_file) is wanted again before lanes run. */

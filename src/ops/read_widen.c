@@ -1,8 +1,8 @@
 /* Types that were inferred too narrow: how two inferred types become one, and what readers have met that does not fit.
  *
- * A reader notes a misfit and fails. Where its range began at a guess the misfit may be none: a note counts only once the
- * failure has been judged (settle), by the thread that made it. Notes that stand are added to what bind infers, if the run
- * is begun again (api/job.c).
+ * A reader notes a misfit and fails. Where its range began at a guess the misfit may be none: a note counts only once
+ * the failure has been judged (settle), by the thread that made it. Notes that stand are added to what bind infers, if
+ * the run is begun again (api/job.c).
  */
 #include "base/list.h"
 #include "ops/read_impl.h"
@@ -110,8 +110,9 @@ static int widen_field(const struct weir_format_ops *format, struct weir_account
 	return WEIR_OK;
 }
 
-int weir_read_widen_schema(const struct weir_format_ops *format, struct weir_account *account, const struct weir_schema *a,
-			   const struct weir_schema *b, struct weir_schema **out, struct weir_error *err)
+int weir_read_widen_schema(const struct weir_format_ops *format, struct weir_account *account,
+			   const struct weir_schema *a, const struct weir_schema *b, struct weir_schema **out,
+			   struct weir_error *err)
 {
 	size_t capacity = (size_t)a->field_count + b->field_count + 1;
 	struct weir_field *fields = weir_alloc_zero(account, capacity * sizeof(*fields), err);
@@ -182,7 +183,8 @@ void weir_read_misfits_free(void *state)
 }
 
 /* The same type in memory of `account`: what a lane made goes with the lane. */
-static const struct weir_type *copy_type(struct weir_account *account, const struct weir_type *type, struct weir_error *err)
+static const struct weir_type *copy_type(struct weir_account *account, const struct weir_type *type,
+					 struct weir_error *err)
 {
 	size_t size = type->field_count * sizeof(struct weir_field);
 	const struct weir_type *copy = NULL;
@@ -265,7 +267,8 @@ bool weir_read_is_repeatable(const struct weir_node *node)
 static bool said_before(const struct read_misfits *misfits, size_t i)
 {
 	for (size_t k = 0; k < i; k++)
-		if (misfits->notes.items[k].stands && strcmp(misfits->notes.items[k].column, misfits->notes.items[i].column) == 0)
+		if (misfits->notes.items[k].stands &&
+		    strcmp(misfits->notes.items[k].column, misfits->notes.items[i].column) == 0)
 			return true;
 	return false;
 }
@@ -286,16 +289,18 @@ int weir_read_misfits_print(const struct weir_node *node, struct weir_text *out,
 			continue;
 		if (weir_schema_find(config->setup.schema, misfit->column, &column, err)) {
 			weir_error_clear(err);
-			code = weir_text_printf(out, err, "%s%s as %s, which is new", out->size ? "; " : "", misfit->column,
-						weir_type_name(misfit->type, name, sizeof(name)));
+			code = weir_text_printf(out, err, "%s%s as %s, which is new", out->size ? "; " : "",
+						misfit->column, weir_type_name(misfit->type, name, sizeof(name)));
 			continue;
 		}
-		type = widen_for(config->format, misfits->account, config->setup.schema->fields[column].type, misfit->type, err);
+		type = widen_for(config->format, misfits->account, config->setup.schema->fields[column].type,
+				 misfit->type, err);
 		if (!type)
 			return err->code;
-		code = weir_text_printf(out, err, "%s%s as %s, not %s", out->size ? "; " : "", misfit->column,
-					weir_type_name(type, name, sizeof(name)),
-					weir_type_name(config->setup.schema->fields[column].type, before, sizeof(before)));
+		code = weir_text_printf(
+			out, err, "%s%s as %s, not %s", out->size ? "; " : "", misfit->column,
+			weir_type_name(type, name, sizeof(name)),
+			weir_type_name(config->setup.schema->fields[column].type, before, sizeof(before)));
 		weir_type_unref(type);
 	}
 	return code;

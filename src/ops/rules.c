@@ -1,5 +1,5 @@
-/* Rules of operators whose output columns are those of their input, perhaps with one more behind them; columns that are given by
- * name; the saved form of operators that have none. */
+/* Rules of operators whose output columns are those of their input, perhaps with one more behind them; columns that are
+ * given by name; the saved form of operators that have none. */
 #include "ops/ops_impl.h"
 
 int weir_op_needs_same(struct weir_op_env *env, const struct weir_node *node, uint32_t input,
@@ -14,8 +14,8 @@ int weir_op_needs_same(struct weir_op_env *env, const struct weir_node *node, ui
 	return WEIR_OK;
 }
 
-int weir_op_needs_names(const struct weir_schema *schema, const char *const *names, uint32_t count, struct weir_columns *needed,
-			struct weir_error *err)
+int weir_op_needs_names(const struct weir_schema *schema, const char *const *names, uint32_t count,
+			struct weir_columns *needed, struct weir_error *err)
 {
 	int code = WEIR_OK;
 
@@ -49,7 +49,7 @@ int weir_op_check_types(const struct weir_schema *schema, const char *const *nam
 }
 
 int weir_op_narrow_same(struct weir_op_env *env, struct weir_node *node, const struct weir_narrowing *narrowing,
-		  struct weir_columns *kept, struct weir_error *err)
+			struct weir_columns *kept, struct weir_error *err)
 {
 	(void)env;
 	(void)err;
@@ -67,7 +67,8 @@ int weir_op_save_nothing(const struct weir_node *node, struct weir_save *save, s
 	return WEIR_OK;
 }
 
-int weir_op_load_nothing(struct weir_op_env *env, struct weir_node *node, struct weir_load *load, struct weir_error *err)
+int weir_op_load_nothing(struct weir_op_env *env, struct weir_node *node, struct weir_load *load,
+			 struct weir_error *err)
 {
 	(void)env;
 	(void)node;

@@ -1,8 +1,9 @@
 /* sample: so many rows of the input, each set of that many equally likely.
  *
- * Every row has a key, a hash of the seed, its split and its place in the split; the rows with the smallest keys are the
- * sample. So it depends on the input and the seed alone, not on lanes or timing, and a split that is redone draws the same
- * rows again. A lane keeps what is below the largest key still in the running, and hands it over when its split has ended:
+ * Every row has a key, a hash of the seed, its split and its place in the split; the rows with the smallest keys are
+ * the sample. So it depends on the input and the seed alone, not on lanes or timing, and a split that is redone draws
+ * the same rows again. A lane keeps what is below the largest key still in the running, and hands it over when its
+ * split has ended:
  *
  *     lane    keys < bound ─▶ gathered, 2 × rows at most ─ split_end ─▶ all lanes' ─ commit ─▶ input order ─▶ the program
  */

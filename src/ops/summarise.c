@@ -1,11 +1,11 @@
-/* summarise FUNCTION(COLUMN) …: a row for each split about its rows, from which the functions' results can be computed by who
- * has the rows of all splits, of whatever types (python/weir/_aggregate.py). Programs use it where rows come in several
- * schemas, or in several runs; aggregate is for everybody else.
+/* summarise FUNCTION(COLUMN) …: a row for each split about its rows, from which the functions' results can be computed
+ * by who has the rows of all splits, of whatever types (python/weir/_aggregate.py). Programs use it where rows come in
+ * several schemas, or in several runs; aggregate is for everybody else.
  *
  *     rows │ for column n: n:nulls │ n:nans │ n:least, n:greatest: its type │ n:sums: bytes, as summary.h has them
  *
- * Least and greatest are there when min, max or absmax is asked of the column, sums when sum, mean or std is. A split without
- * rows gives none. */
+ * Least and greatest are there when min, max or absmax is asked of the column, sums when sum, mean or std is. A split
+ * without rows gives none. */
 #include "ops/aggregate.h"
 
 #include <string.h>

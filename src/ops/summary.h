@@ -1,6 +1,7 @@
-/* summary: what aggregates need to know of one column: how many rows, nulls and NaN, sums, squares, the least and the greatest
- * value. Summaries of parts are merged; the result does not depend on how the rows were cut, nor on the order of merging:
- * integers are summed in 128 bits (their squares in 192), decimals in 256, floats without rounding (base/exact.h). */
+/* summary: what aggregates need to know of one column: how many rows, nulls and NaN, sums, squares, the least and the
+ * greatest value. Summaries of parts are merged; the result does not depend on how the rows were cut, nor on the order
+ * of merging: integers are summed in 128 bits (their squares in 192), decimals in 256, floats without rounding
+ * (base/exact.h). */
 #ifndef WEIR_OPS_SUMMARY_H
 #define WEIR_OPS_SUMMARY_H
 

@@ -1,11 +1,11 @@
-/* A C function of the program as a step. Vectors are gathered into batches of the size that the function wants, each batch
- * goes through it in the lane's own thread, and what comes back goes on as vectors:
+/* A C function of the program as a step. Vectors are gathered into batches of the size that the function wants, each
+ * batch goes through it in the lane's own thread, and what comes back goes on as vectors:
  *
  *     vector ─▶ rest ─▶ gather ─ full, or the split's end ─▶ apply ─▶ made ─▶ vector, vector, …
  *
  * `rest` is what is left of the vector that was pushed: it stays valid while its own output is drained, since nobody in
- * front of this step is asked meanwhile. The input of a call lives until the last row of its output has gone on, because
- * the output may share its buffers.
+ * front of this step is asked meanwhile. The input of a call lives until the last row of its output has gone on,
+ * because the output may share its buffers.
  *
  * What the function gives is foreign data and is checked like it: schema, lengths, offsets, text.
  */

@@ -1,7 +1,7 @@
 /* union CHAIN: the rows of the input, then the rows of another chain ("read b/ then filter …"), with one schema.
  *
- * Each side is a chain of its own; the union is a source whose splits are those of the first side, then those of the second.
- * Columns are matched by name and unified (null → any, int → float, narrower → wider, missing → null).
+ * Each side is a chain of its own; the union is a source whose splits are those of the first side, then those of the
+ * second. Columns are matched by name and unified (null → any, int → float, narrower → wider, missing → null).
  */
 #include "ops/ops_impl.h"
 
@@ -18,8 +18,8 @@ struct side {
 	struct weir_schema *schema;    /* what the side gives; the plan's */
 	int64_t *from;                 /* per output column: its column, −1: missing */
 	struct weir_program **casts;   /* per output column: NULL where it passes */
-	bool done;             /* whoever cuts splits */
-	_Atomic bool enough;   /* a limit inside the side has all its rows; relaxed: later splits give none anyway */
+	bool done;                     /* whoever cuts splits */
+	_Atomic bool enough; /* a limit inside the side has all its rows; relaxed: later splits give none anyway */
 };
 
 struct union_source {
@@ -69,7 +69,8 @@ static void second_set(struct weir_node *node, struct weir_node *second)
 	node->inputs[1] = second;
 }
 
-static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words, struct weir_error *err)
+static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words,
+		 struct weir_error *err)
 {
 	struct union_config *config = weir_arena_alloc_zero(env->arena, sizeof(*config), err);
 	int code = config ? weir_words_expect(words, node->op->usage, 1, 1, NULL, err) : err->code;
@@ -172,7 +173,8 @@ static int check_column(void *context, const char *name)
 	int64_t above = column_named(passing->node->schema, name), below = column_named(side, name);
 
 	passing->blocked |= above < 0 || below < 0 ||
-			    !weir_type_equal(passing->node->schema->fields[above].type, side->fields[below].type, false);
+			    !weir_type_equal(passing->node->schema->fields[above].type, side->fields[below].type,
+					     false);
 	return WEIR_OK;
 }
 
@@ -203,8 +205,8 @@ static int split_next(void *state, struct weir_split_info *out, void **split_out
 		if (!split)
 			return err->code;
 		split->side = s;
-		code = side->fragment.source_ops->split_next(side->fragment.source, &split->info, &split->split, &side->done,
-							     err);
+		code = side->fragment.source_ops->split_next(side->fragment.source, &split->info, &split->split,
+							     &side->done, err);
 		if (code || side->done) {
 			weir_free(source->account, split, sizeof(*split));
 			if (code)
@@ -296,7 +298,8 @@ static int lane_new(void *state, struct weir_lane_context *context, void **out, 
 				code = weir_evaluator_new(&lane->account, side->casts[i], &lane->evaluators[s][i], err);
 			if (!code && side->from[i] < 0 && !lane->nulls[i] &&
 			    weir_type_is_nested(weir_type_values(source->schema->fields[i].type)))
-				code = weir_op_null_array(&lane->account, source->schema->fields[i].type, &lane->nulls[i], err);
+				code = weir_op_null_array(&lane->account, source->schema->fields[i].type,
+							  &lane->nulls[i], err);
 		}
 	}
 	if (code) {
@@ -349,13 +352,14 @@ static int promote(struct union_lane *lane, struct weir_vector *vector, uint32_t
 
 	if (code)
 		return code;
-	slice = weir_array_slice(vector->columns[from].nested, vector->columns[from].nested_offset, vector->row_count, err);
+	slice = weir_array_slice(vector->columns[from].nested, vector->columns[from].nested_offset, vector->row_count,
+				 err);
 	if (!slice)
 		return err->code;
 	weir_array_unref(lane->promoted[column]);
-	lane->promoted[column] =
-		weir_array_promote_field(&lane->account, slice, &lane->source->sides[lane->side].schema->fields[from],
-					 &lane->source->schema->fields[column], err);
+	lane->promoted[column] = weir_array_promote_field(&lane->account, slice,
+							  &lane->source->sides[lane->side].schema->fields[from],
+							  &lane->source->schema->fields[column], err);
 	weir_array_unref(slice);
 	out->nested = lane->promoted[column];
 	return out->nested ? WEIR_OK : err->code;
@@ -387,9 +391,9 @@ static int next(void *state, struct weir_vector *out, struct weir_error *err)
 			*column = (struct weir_column){
 				.type = type, .form = WEIR_CONSTANT, .validity = no_bits, .values = no_value};
 			if (lane->nulls[i])
-				*column = (struct weir_column){.type = type, .form = WEIR_FLAT, .nested = lane->nulls[i]};
-		} else if (!lane->evaluators[lane->side][i] &&
-			   weir_type_is_nested(weir_type_values(type)) &&
+				*column = (struct weir_column){
+					.type = type, .form = WEIR_FLAT, .nested = lane->nulls[i]};
+		} else if (!lane->evaluators[lane->side][i] && weir_type_is_nested(weir_type_values(type)) &&
 			   !weir_type_equal(type, side->schema->fields[from].type, false)) {
 			*column = (struct weir_column){.type = type, .form = WEIR_FLAT};
 			code = promote(lane, out, i, (uint32_t)from, err);
@@ -470,7 +474,8 @@ static int match_side(struct weir_op_env *env, struct weir_node *node, struct un
 	return code;
 }
 
-static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment, struct weir_error *err)
+static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment,
+		 struct weir_error *err)
 {
 	struct union_source *source = weir_alloc_zero(env->account, sizeof(*source), err);
 	int code = WEIR_OK;

@@ -1,16 +1,16 @@
-/* The running half of write: files from vectors. A folder gets a file per split, made by whichever lane runs it; one file, or standard
- * output, gets the parts of all splits in order.
+/* The running half of write: files from vectors. A folder gets a file per split, made by whichever lane runs it; one
+ * file, or standard output, gets the parts of all splits in order.
  *
  *     folder    part-000000.parquet  header │ part of split 0 │ footer
  *               part-000001.parquet  header │ part of split 1 │ footer          any lane, any time
  *     one file  header │ part of split 0 │ part of split 1 │ … │ footer          in turn
  *
- * In order means: the lane whose split is the oldest writes through; the others keep the encoded bytes of their part, at
- * most HELD_BYTES_MAX of them, then wait for their turn. A file with no rows is not made, except a single file or a pipe,
- * which somebody asked for by name.
+ * In order means: the lane whose split is the oldest writes through; the others keep the encoded bytes of their part,
+ * at most HELD_BYTES_MAX of them, then wait for their turn. A file with no rows is not made, except a single file or a
+ * pipe, which somebody asked for by name.
  *
- * Text may be compressed as a whole: header, each MEMBER_BYTES of a part, and footer are members (gzip) or frames (zstd, lz4)
- * of their own, which every reader takes as one, so parts are compressed in parallel too.
+ * Text may be compressed as a whole: header, each MEMBER_BYTES of a part, and footer are members (gzip) or frames
+ * (zstd, lz4) of their own, which every reader takes as one, so parts are compressed in parallel too.
  */
 #include "io/stream.h"
 #include "ops/write_impl.h"
@@ -23,7 +23,8 @@ enum { HELD_BYTES_MAX = 16 << 20, WRITE_BUFFER = 256 << 10, MEMBER_BYTES = 1 << 
 /* Of a column that is read, decoded and encoded again: pages, windows, dictionaries. */
 enum { COLUMN_BYTES = 32 << 10 };
 
-/* The whole output, or a view of it for rows of one schema: then `root` is the whole, and what is below it is in there. */
+/* The whole output, or a view of it for rows of one schema: then `root` is the whole, and what is below it is in
+ * there. */
 struct write_sink {
 	struct weir_account *account;
 	struct weir_schema *schema;
@@ -600,7 +601,7 @@ static int build_root(struct weir_op_env *env, struct weir_node *node, struct wr
 }
 
 int weir_write_build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment,
-		 struct weir_error *err)
+		     struct weir_error *err)
 {
 	struct weir_shared *shared = env->shared;
 	struct write_sink *sink = NULL;

@@ -1,5 +1,5 @@
-/* A pipe or a terminal is opened once more for ourselves, not blocking (the opening we got is shared with others); anything else takes
- * PIPE_BUF bytes at a time after poll, a file all of them. */
+/* A pipe or a terminal is opened once more for ourselves, not blocking (the opening we got is shared with others);
+ * anything else takes PIPE_BUF bytes at a time after poll, a file all of them. */
 #include "ops/write_stdout.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* write_stdout: standard output as the target of a write. Whoever reads it may be slow, or stopped: a write must not block past a
- * cancellation. */
+/* write_stdout: standard output as the target of a write. Whoever reads it may be slow, or stopped: a write must not
+ * block past a cancellation. */
 #ifndef WEIR_OPS_WRITE_STDOUT_H
 #define WEIR_OPS_WRITE_STDOUT_H
 

@@ -1,4 +1,5 @@
-/* write_text: the options of write that only CSV and JSON have, as they were given, and what text is compressed with. */
+/* write_text: the options of write that only CSV and JSON have, as they were given, and what text is compressed
+ * with. */
 #ifndef WEIR_OPS_WRITE_TEXT_H
 #define WEIR_OPS_WRITE_TEXT_H
 
@@ -23,8 +24,8 @@ int weir_write_text_load(struct weir_load *load, struct weir_write_text *out, st
 int weir_write_text_check(const struct weir_write_text *text, const struct weir_writer_ops *writer,
 			  struct weir_error *err);
 
-/* What the whole of a text file is compressed with: what was asked for, else by the target's name. Writers of other formats
- * compress inside: WEIR_CODEC_NONE. */
+/* What the whole of a text file is compressed with: what was asked for, else by the target's name. Writers of other
+ * formats compress inside: WEIR_CODEC_NONE. */
 int weir_write_text_codec(const struct weir_writer_ops *writer, const char *target, bool codec_given,
 			  enum weir_codec given, enum weir_codec *out, struct weir_error *err);
 const char *weir_write_text_extension(enum weir_codec codec); /* ".gz"; "" for none */

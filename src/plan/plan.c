@@ -1,4 +1,5 @@
-/* The plan itself: its memory, its nodes, binding and building. Text is in text.c, rules in rules.c, bytes in save.c. */
+/* The plan itself: its memory, its nodes, binding and building. Text is in text.c, rules in rules.c, bytes in
+ * save.c. */
 #include "plan/plan.h"
 
 #include "plan/plan_impl.h"

@@ -1,4 +1,5 @@
-/* plan: what is to be done, as a tree of logical operators; rules that improve it; the way to a fragment; bytes and back.
+/* plan: what is to be done, as a tree of logical operators; rules that improve it; the way to a fragment; bytes and
+ * back.
  *
  *     parse | load | add ─▶ bind ─▶ optimise ─▶ build ─▶ run by a backend
  *
@@ -15,8 +16,8 @@ struct weir_plan;
 int weir_plan_new(struct weir_account *account, struct weir_io *io, struct weir_plan **out, struct weir_error *err);
 void weir_plan_free(struct weir_plan *plan);
 
-/* The verb chain of the command: words "read", "a.parquet", "then", "filter", "x > 1", …; options (--name [value]) that a
- * verb does not know are WEIR_E_INVALID. */
+/* The verb chain of the command: words "read", "a.parquet", "then", "filter", "x > 1", …; options (--name [value]) that
+ * a verb does not know are WEIR_E_INVALID. */
 int weir_plan_parse_words(struct weir_plan *plan, const char *const *words, uint32_t count, struct weir_error *err);
 /* The same in one text, split as a shell would (quotes, backslashes). */
 int weir_plan_parse_text(struct weir_plan *plan, const char *text, struct weir_error *err);

@@ -1,9 +1,9 @@
 /* Rules, each a walk over the tree through the operators' own tables:
  *
- *   filters down      a conjunct moves below what it can pass (filter_below), as far as it goes: never below a limit, since
+ *   filters down a conjunct moves below what it can pass (filter_below), as far as it goes: never below a limit, since
  *                     limits have no filter_below. What ends above a read is also given to the read, for pruning.
- *   limits down       a limit tells what is below it, through operators that keep rows one to one, how many rows are wanted.
- *   columns down      each operator says what it needs of its inputs for what is wanted of it; reads shrink; then, on the
+ *   limits down a limit tells what is below it, through operators that keep rows one to one, how many rows are wanted.
+ *   columns down each operator says what it needs of its inputs for what is wanted of it; reads shrink; then, on the
  *                     way up, everyone adapts to columns that moved (narrow).
  */
 #include "plan/plan_impl.h"
@@ -16,7 +16,7 @@ enum { MERGED_DEPTH_MAX = 100 };
 
 struct sink_filters {
 	struct weir_plan *plan;
-	struct weir_node *node; /* the filter whose conjuncts are looked at */
+	struct weir_node *node;  /* the filter whose conjuncts are looked at */
 	struct weir_expr *stays; /* what cannot move, joined by and */
 	struct weir_error *err;
 };
@@ -32,7 +32,8 @@ static int join(struct weir_plan *plan, struct weir_expr **all, const struct wei
 	return *all ? WEIR_OK : err->code;
 }
 
-/* Puts a filter for `predicate` (consumed) on each input of `below` that it can pass to; *moved false when it cannot. */
+/* Puts a filter for `predicate` (consumed) on each input of `below` that it can pass to; *moved false when it
+ * cannot. */
 static int push_below(struct weir_plan *plan, struct weir_node *below, const struct weir_expr *predicate, bool *moved,
 		      struct weir_error *err)
 {
@@ -56,9 +57,12 @@ static int push_below(struct weir_plan *plan, struct weir_node *below, const str
 			code = weir_filter_new(&plan->env, below->inputs[i], rewritten[i], &filter, err);
 			if (!code) {
 				filter->schema = below->inputs[i]->schema;
-				filter->rows_est = below->inputs[i]->rows_est < 0 ? -1 : (below->inputs[i]->rows_est + 2) / 3;
-				filter->bytes_est =
-					below->inputs[i]->bytes_est < 0 ? -1 : (below->inputs[i]->bytes_est + 2) / 3;
+				filter->rows_est = below->inputs[i]->rows_est < 0
+							   ? -1
+							   : (below->inputs[i]->rows_est + 2) / 3;
+				filter->bytes_est = below->inputs[i]->bytes_est < 0
+							    ? -1
+							    : (below->inputs[i]->bytes_est + 2) / 3;
 				below->inputs[i] = filter;
 			}
 		} else {
@@ -97,7 +101,8 @@ static int merge_filters(struct weir_plan *plan, struct weir_node **link, struct
 	    is_volatile_filter(below))
 		return WEIR_OK;
 	/* A conjunct more is a level more, and expressions have only so many: the rest is a filter of its own. */
-	if (weir_expr_depth(weir_filter_predicate(node)) + weir_expr_depth(weir_filter_predicate(below)) > MERGED_DEPTH_MAX)
+	if (weir_expr_depth(weir_filter_predicate(node)) + weir_expr_depth(weir_filter_predicate(below)) >
+	    MERGED_DEPTH_MAX)
 		return WEIR_OK;
 	code = join(plan, &all, weir_filter_predicate(below), err);
 	if (!code)
@@ -148,8 +153,8 @@ static int filters_down(struct weir_plan *plan, struct weir_node **link, struct 
 	/* Pruning comes last, when the filter has all its conjuncts. */
 	if (!code && weir_filter_predicate(node) && !is_volatile_filter(node) &&
 	    node->inputs[0]->op->rules.absorb_filter)
-		code = node->inputs[0]->op->rules.absorb_filter(&plan->env, node->inputs[0], weir_filter_predicate(node),
-								 err);
+		code = node->inputs[0]->op->rules.absorb_filter(&plan->env, node->inputs[0],
+								weir_filter_predicate(node), err);
 	return code;
 }
 
@@ -183,14 +188,16 @@ static int columns_new(struct weir_plan *plan, const struct weir_schema *schema,
 	return out->wanted ? WEIR_OK : err->code;
 }
 
-static int columns_down(struct weir_plan *plan, struct weir_node *node, struct weir_columns *kept, struct weir_error *err)
+static int columns_down(struct weir_plan *plan, struct weir_node *node, struct weir_columns *kept,
+			struct weir_error *err)
 {
 	struct weir_narrowing narrowing = {0};
 	int code = WEIR_OK;
 
 	for (uint32_t i = 0; !code && i < 2 && node->inputs[i]; i++) {
 		struct weir_node *input = node->inputs[i];
-		uint32_t *moved = weir_arena_alloc_zero(&plan->arena, (input->schema->field_count + 1) * sizeof(*moved), err);
+		uint32_t *moved = weir_arena_alloc_zero(&plan->arena, (input->schema->field_count + 1) * sizeof(*moved),
+							err);
 		uint32_t n = 0;
 
 		code = moved ? columns_new(plan, input->schema, &narrowing.kept[i], err) : err->code;

@@ -72,7 +72,8 @@ static int load_node(struct weir_plan *plan, struct weir_load *load, uint32_t de
 		return code;
 	op = verb ? weir_op_find(verb) : NULL;
 	if (!op)
-		return weir_error_set(err, WEIR_E_DATA, "the saved plan has a verb '%s' that this version does not know",
+		return weir_error_set(err, WEIR_E_DATA,
+				      "the saved plan has a verb '%s' that this version does not know",
 				      verb ? verb : "");
 	own = (struct weir_load){.next = load->next, .end = load->next + size, .arena = load->arena};
 	load->next += size;
@@ -106,7 +107,8 @@ int weir_plan_load(struct weir_plan *plan, const void *bytes, size_t size, struc
 	load.next += 8;
 	code = weir_load_u32(&load, &version, err);
 	if (!code && version != VERSION)
-		code = weir_error_set(err, WEIR_E_DATA, "the saved plan has version %u, this is version %d", version, VERSION);
+		code = weir_error_set(err, WEIR_E_DATA, "the saved plan has version %u, this is version %d", version,
+				      VERSION);
 	if (!code)
 		code = load_node(plan, &load, 0, &plan->root, err);
 	if (!code && load.next != load.end)

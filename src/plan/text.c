@@ -84,7 +84,8 @@ int weir_plan_unknown_verb(const char *word, struct weir_error *err)
 		}
 	}
 	if (nearest)
-		return weir_error_set(err, WEIR_E_INVALID, "there is no verb '%s'; did you mean '%s'?", word, nearest->verb);
+		return weir_error_set(err, WEIR_E_INVALID, "there is no verb '%s'; did you mean '%s'?", word,
+				      nearest->verb);
 	return weir_error_set(err, WEIR_E_INVALID, "there is no verb '%s' (weir --help lists them)", word);
 }
 
@@ -93,7 +94,8 @@ static int verb_words(struct weir_plan *plan, const struct weir_op *op, const ch
 		      struct weir_words *out, struct weir_error *err)
 {
 	const char **plain = weir_arena_alloc(&plan->arena, (count + 1) * sizeof(*plain), err);
-	struct weir_setting *options = plain ? weir_arena_alloc_zero(&plan->arena, (count + 1) * sizeof(*options), err) : NULL;
+	struct weir_setting *options = plain ? weir_arena_alloc_zero(&plan->arena, (count + 1) * sizeof(*options), err)
+					     : NULL;
 
 	if (!options)
 		return err->code;
@@ -108,7 +110,8 @@ static int verb_words(struct weir_plan *plan, const struct weir_op *op, const ch
 		}
 		option = &options[out->option_count++];
 		equal = strchr(word, '=');
-		option->name = equal ? weir_arena_strndup(&plan->arena, word + 2, (size_t)(equal - word - 2), err) : word + 2;
+		option->name = equal ? weir_arena_strndup(&plan->arena, word + 2, (size_t)(equal - word - 2), err)
+				     : word + 2;
 		if (!option->name)
 			return err->code;
 		if (equal)

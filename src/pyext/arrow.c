@@ -1,5 +1,6 @@
-/* The Arrow PyCapsule interface, in and out. Out: capsules own structs whose release runs wherever the consumer likes; each
- * node keeps the batch's memory (api_export_batch). In: the producer's structs are moved into arrays that share its memory. */
+/* The Arrow PyCapsule interface, in and out. Out: capsules own structs whose release runs wherever the consumer likes;
+ * each node keeps the batch's memory (api_export_batch). In: the producer's structs are moved into arrays that share
+ * its memory. */
 #include "pyext/values_impl.h"
 
 #include <errno.h>
@@ -282,16 +283,21 @@ static int read_stream(struct pyext_values *v, PyObject *capsule, bool objects, 
 	if (move_stream(capsule, &stream))
 		return -1;
 	/* The producer may run Python, on other threads too. */
-	Py_BEGIN_ALLOW_THREADS code = weir_cdata_import_stream(v->account, &stream, &schema, &source, &err);
-	Py_END_ALLOW_THREADS while (!code && !failed)
-	{
-		Py_BEGIN_ALLOW_THREADS code = source.next(source.state, &batch, &err);
-		Py_END_ALLOW_THREADS if (code || !batch) break;
+	Py_BEGIN_ALLOW_THREADS
+	code = weir_cdata_import_stream(v->account, &stream, &schema, &source, &err);
+	Py_END_ALLOW_THREADS
+	while (!code && !failed) {
+		Py_BEGIN_ALLOW_THREADS
+		code = source.next(source.state, &batch, &err);
+		Py_END_ALLOW_THREADS
+		if (code || !batch)
+			break;
 		failed = append_batch(v, list, batch, objects);
 		weir_batch_unref(batch);
 	}
 	if (source.release) {
-		Py_BEGIN_ALLOW_THREADS source.release(source.state);
+		Py_BEGIN_ALLOW_THREADS
+		source.release(source.state);
 		Py_END_ALLOW_THREADS
 	}
 	if (!code && !failed && PyList_Size(list) == 0) {
@@ -491,7 +497,8 @@ static int column_of_stream(struct pyext_values *v, PyObject *capsule, struct co
 
 	if (move_stream(capsule, &stream))
 		return -1;
-	Py_BEGIN_ALLOW_THREADS refused = stream.get_schema(&stream, &schema);
+	Py_BEGIN_ALLOW_THREADS
+	refused = stream.get_schema(&stream, &schema);
 	while (!refused && !code) {
 		struct ArrowArray array = {0};
 		struct weir_batch *chunk = NULL;
@@ -513,7 +520,8 @@ static int column_of_stream(struct pyext_values *v, PyObject *capsule, struct co
 	if (schema.release)
 		schema.release(&schema);
 	stream.release(&stream);
-	Py_END_ALLOW_THREADS return code;
+	Py_END_ALLOW_THREADS
+	return code;
 }
 
 static int column_of_array(struct pyext_values *v, PyObject *pair, struct column_out *out, struct weir_error *err)

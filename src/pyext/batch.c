@@ -536,15 +536,20 @@ static Py_ssize_t batch_length(PyObject *self)
 
 /* ---- the type and the module's functions ---- */
 
-PyDoc_STRVAR(slice_doc, "slice($self, start, stop=None)\n--\n\nRows start to stop, as a slice of a list; nothing is copied.");
-PyDoc_STRVAR(rows_doc, "rows($self, start=0, stop=None)\n--\n\nThe rows as a list of fresh dicts of plain Python values.");
-PyDoc_STRVAR(numpy_doc,
-	     "numpy($self, writable=False)\n--\n\nThe columns as a dict of NumPy arrays: read-only views where the memory "
-	     "allows, or copies of one's own with writable=True.");
+PyDoc_STRVAR(slice_doc,
+	     "slice($self, start, stop=None)\n--\n\nRows start to stop, as a slice of a list; nothing is copied.");
+PyDoc_STRVAR(rows_doc,
+	     "rows($self, start=0, stop=None)\n--\n\nThe rows as a list of fresh dicts of plain Python values.");
+PyDoc_STRVAR(
+	numpy_doc,
+	"numpy($self, writable=False)\n--\n\nThe columns as a dict of NumPy arrays: read-only views where the memory "
+	"allows, or copies of one's own with writable=True.");
 PyDoc_STRVAR(column_doc, "column($self, key, /)\n--\n\nOne column, by name or position, as a NumPy array.");
-PyDoc_STRVAR(values_doc, "values($self, key, /)\n--\n\nOne column, by name or position, as a list of plain Python values.");
-PyDoc_STRVAR(with_columns_doc, "with_columns($self, columns, /)\n--\n\nA Batch with these columns, as batch_from_columns takes "
-				"them: in the place of columns of the same names, or behind the others.");
+PyDoc_STRVAR(values_doc,
+	     "values($self, key, /)\n--\n\nOne column, by name or position, as a list of plain Python values.");
+PyDoc_STRVAR(with_columns_doc,
+	     "with_columns($self, columns, /)\n--\n\nA Batch with these columns, as batch_from_columns takes "
+	     "them: in the place of columns of the same names, or behind the others.");
 PyDoc_STRVAR(select_doc, "select($self, keys, /)\n--\n\nA Batch of some of the columns, by names or positions.");
 PyDoc_STRVAR(take_doc,
 	     "take($self, rows, /)\n--\n\nThe rows of these numbers (array('q') or an int64 array), in that order.");

@@ -1,5 +1,5 @@
-/* Block: rows that are kept, in the session's store, where they may be spilled, or in the program's memory. Any number of
- * flows read them. */
+/* Block: rows that are kept, in the session's store, where they may be spilled, or in the program's memory. Any number
+ * of flows read them. */
 #include "base/mem.h"
 #include "ops/blocks.h"
 #include "pyext/pyext_impl.h"
@@ -205,7 +205,8 @@ static PyMethodDef block_methods[] = {
 static PyGetSetDef block_properties[] = {
 	{"num_rows", block_get_num_rows, NULL, "Rows.", NULL},
 	{"nbytes", block_get_nbytes, NULL, "Bytes, in memory or on disk.", NULL},
-	{"place", block_get_place, NULL, "Of which split of the run its rows were made, and of which of the split's chunks.", NULL},
+	{"place", block_get_place, NULL,
+	 "Of which split of the run its rows were made, and of which of the split's chunks.", NULL},
 	{NULL, NULL, NULL, NULL, NULL},
 };
 

@@ -1,5 +1,6 @@
-/* Python values as arrays. Columns of plain floats, ints, bools and strs are taken in one pass that expects nothing else;
- * when it meets something else, and for all other columns, the type is inferred first and a builder filled then. */
+/* Python values as arrays. Columns of plain floats, ints, bools and strs are taken in one pass that expects nothing
+ * else; when it meets something else, and for all other columns, the type is inferred first and a builder filled
+ * then. */
 #include "arrow/decimal.h"
 #include "arrow/value.h"
 #include "pyext/infer.h"
@@ -20,7 +21,8 @@ void column_extend(struct column_out *column, const char *extension)
 	if (column->shape[0])
 		column->entries[count++] = (struct weir_metadata_entry){WEIR_EXTENSION_METADATA, column->shape,
 									(uint32_t)strlen(column->shape)};
-	column->entries[count++] = (struct weir_metadata_entry){WEIR_EXTENSION_NAME, extension, (uint32_t)strlen(extension)};
+	column->entries[count++] = (struct weir_metadata_entry){WEIR_EXTENSION_NAME, extension,
+								(uint32_t)strlen(extension)};
 	column->metadata = (struct weir_metadata){count, column->entries};
 }
 
@@ -407,7 +409,8 @@ static uint32_t top_kinds(struct pyext_values *v, PyObject *const *values, int64
 		uint32_t kind = value_kind(v, values[i]);
 
 		kinds |= kind;
-		/* Nothing special comes after a plain value without making it a column of objects, but lists and arrays. */
+		/* Nothing special comes after a plain value without making it a column of objects, but lists and
+		 * arrays. */
 		if (kind && !(kind & (KIND_TENSOR | KIND_NUMPY_TIME | KIND_LIST)))
 			break;
 	}

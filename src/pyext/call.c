@@ -1,5 +1,5 @@
-/* Flow.call: a step that runs in worker processes. What the function is, only the workers know: the engine sees a setup, which
- * it gives to each of them, and how many there may be. */
+/* Flow.call: a step that runs in worker processes. What the function is, only the workers know: the engine sees a
+ * setup, which it gives to each of them, and how many there may be. */
 #include "backend/backend.h"
 #include "pyext/pyext_impl.h"
 
@@ -17,11 +17,10 @@ struct call_number {
 #field, offsetof(struct weir_call, field), sizeof(((struct weir_call *)0)->field) == 8                 \
 	}
 static const struct call_number numbers[] = {
-	NUMBER(slots_min),  NUMBER(slots_max),    NUMBER(slots_first),  NUMBER(in_flight),
-	NUMBER(batch_rows), NUMBER(chunk_bytes),  NUMBER(fine),         NUMBER(fine_first),
-	NUMBER(paced),      NUMBER(keeps_splits), NUMBER(whole_splits), NUMBER(milli_cpus),
-	NUMBER(milli_gpus), NUMBER(memory),       NUMBER(errored_max),  NUMBER(user_retries),
-	NUMBER(attempts_max), NUMBER(start),
+	NUMBER(slots_min),    NUMBER(slots_max),    NUMBER(slots_first), NUMBER(in_flight), NUMBER(batch_rows),
+	NUMBER(chunk_bytes),  NUMBER(fine),         NUMBER(fine_first),  NUMBER(paced),     NUMBER(keeps_splits),
+	NUMBER(whole_splits), NUMBER(milli_cpus),   NUMBER(milli_gpus),  NUMBER(memory),    NUMBER(errored_max),
+	NUMBER(user_retries), NUMBER(attempts_max), NUMBER(start),
 };
 #undef NUMBER
 

@@ -1,4 +1,5 @@
-/* Batches from Python: a mapping of columns, or a list of mappings, which is turned into columns of references first. */
+/* Batches from Python: a mapping of columns, or a list of mappings, which is turned into columns of references
+ * first. */
 #include "pyext/infer.h"
 
 /* torch.Tensor, without importing torch. */
@@ -14,8 +15,8 @@ static bool is_torch(PyObject *value)
 	return torch;
 }
 
-/* What NumPy has no type for (bfloat16, those of 8 bits) as float32, and what is conjugated or negated only in name done
- * in earnest. */
+/* What NumPy has no type for (bfloat16, those of 8 bits) as float32, and what is conjugated or negated only in name
+ * done in earnest. */
 static PyObject *torch_made_plain(struct pyext_values *v, PyObject *host)
 {
 	bool other_type = PyErr_ExceptionMatches(PyExc_TypeError) != 0;
@@ -48,8 +49,8 @@ static PyObject *torch_to_numpy(struct pyext_values *v, PyObject *tensor)
 	return array;
 }
 
-/* What NumPy makes of a Series, a frame or a tensor of another library. NULL without an error: it is none, or an array of
- * Python objects, which says no more than the object itself. Arrow's arrays are lists of values. */
+/* What NumPy makes of a Series, a frame or a tensor of another library. NULL without an error: it is none, or an array
+ * of Python objects, which says no more than the object itself. Arrow's arrays are lists of values. */
 static PyObject *array_like_to_numpy(struct pyext_values *v, PyObject *value)
 {
 	PyObject *array, *type = NULL, *kind = NULL;

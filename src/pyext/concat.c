@@ -1,6 +1,6 @@
-/* Several batches as one. Below each other, under a schema that holds them all: columns by name, missing ones null, types
- * unified (arrow/unify.c); tensors of several shapes become ragged first, and values that meet pickled objects are
- * pickled. Or side by side, over the columns that they have. */
+/* Several batches as one. Below each other, under a schema that holds them all: columns by name, missing ones null,
+ * types unified (arrow/unify.c); tensors of several shapes become ragged first, and values that meet pickled objects
+ * are pickled. Or side by side, over the columns that they have. */
 #include "pyext/values_impl.h"
 
 #include <stdio.h>
@@ -273,7 +273,8 @@ static struct weir_array *join(struct concat *c, struct weir_array **parts)
 			return NULL;
 	}
 	joined = join_as(c, parts, type);
-	/* Rows that are asked for together may have more than 2 GiB of text together, though none of their blocks had. */
+	/* Rows that are asked for together may have more than 2 GiB of text together, though none of their blocks
+	 * had. */
 	if (!joined && c->err.code == WEIR_E_OVERFLOW) {
 		struct weir_error too_large = c->err;
 
@@ -342,8 +343,8 @@ static uint32_t list_names(const struct concat *c, const char **names)
 	return count;
 }
 
-/* The batch with what the first one's schema says of all columns, such as the dtypes that they had in a frame. Takes `batch`, which may be
- * NULL. */
+/* The batch with what the first one's schema says of all columns, such as the dtypes that they had in a frame. Takes
+ * `batch`, which may be NULL. */
 static struct weir_batch *with_metadata(struct concat *c, struct weir_batch *batch)
 {
 	const struct weir_metadata *metadata = c->count ? &c->batches[0]->schema->metadata : NULL;
@@ -468,7 +469,8 @@ out:
 
 /* ---- for Python ---- */
 
-static PyObject *join_batches(PyObject *module, PyObject *given, struct weir_batch *(*make)(struct concat *c, uint32_t most))
+static PyObject *join_batches(PyObject *module, PyObject *given,
+			      struct weir_batch *(*make)(struct concat *c, uint32_t most))
 {
 	struct pyext_values *v = values_of_module(module);
 	PyObject *list = PySequence_Fast(given, "a list of batches is wanted"), *result = NULL;

@@ -1,8 +1,10 @@
-/* What a Task shows of itself while somebody waits for it: on a terminal, or as text that a function of Python writes (a notebook).
+/* What a Task shows of itself while somebody waits for it: on a terminal, or as text that a function of Python writes
+ * (a notebook).
  *
- * There is no thread for it: whoever waits looks up ten times a second anyway, and draws then, without the GIL. A display of a loop is
- * drawn only while the program waits for its next batch, and taken off before it gets it, so that what it prints is never torn: `asking`
- * is an object of Python that says since when it waits, also where another thread fetches batches ahead. */
+ * There is no thread for it: whoever waits looks up ten times a second anyway, and draws then, without the GIL. A
+ * display of a loop is drawn only while the program waits for its next batch, and taken off before it gets it, so that
+ * what it prints is never torn: `asking` is an object of Python that says since when it waits, also where another
+ * thread fetches batches ahead. */
 #include "base/clock.h"
 #include "base/mem.h"
 #include "observe/progress.h"
@@ -24,8 +26,8 @@ struct pyext_display {
 	PyObject *asking; /* NULL: nobody works between the batches */
 	uint64_t drawn_ns;
 	uint32_t width; /* of the text that `write` got last; 0: none stands there */
-	pthread_mutex_t
-		drawing; /* held by who draws, from the question whether the program waits to the end; rank: before the terminal's */
+	/* held by who draws, from the question whether the program waits to the end; rank: before the terminal's */
+	pthread_mutex_t drawing;
 	bool is_shown; /* guarded by the GIL */
 };
 

@@ -1,7 +1,7 @@
 /* Engine errors as Python exceptions.
  *
- * Each code has a class of its own that is both an Error and the built-in exception that the list in base/error.h names, so a
- * program may write `except weir.exceptions.Error`, `except FileNotFoundError` or the exact class:
+ * Each code has a class of its own that is both an Error and the built-in exception that the list in base/error.h
+ * names, so a program may write `except weir.exceptions.Error`, `except FileNotFoundError` or the exact class:
  *
  *     Exception ◀── Error ◀──┬── NotFoundError ──▶ FileNotFoundError
  *                            ├── DataError ◀── MisfitError …
@@ -94,7 +94,8 @@ static int add_base(PyObject *module, struct pyext_state *state)
 
 /* ---- a class a code ---- */
 
-/* The built-in exception of a code, borrowed; NULL: none. Cancelling is not the user's Ctrl-C: that raises by itself. */
+/* The built-in exception of a code, borrowed; NULL: none. Cancelling is not the user's Ctrl-C: that raises by
+ * itself. */
 static PyObject *builtin_of(int code)
 {
 	static const struct {
@@ -255,8 +256,8 @@ PyObject *pyext_raise(PyObject *module, const struct weir_error *err)
 	return NULL;
 }
 
-/* (whether rows can be traced, ((source, rows, first row, last row) …)), as weir._origin takes it; None: nobody knows. A source of None: of
- * so many rows it is not known which they are. */
+/* (whether rows can be traced, ((source, rows, first row, last row) …)), as weir._origin takes it; None: nobody knows.
+ * A source of None: of so many rows it is not known which they are. */
 static PyObject *origin_of(const struct weir_failure *failure)
 {
 	const struct weir_origin *origin = failure->origin;
@@ -276,7 +277,8 @@ static PyObject *origin_of(const struct weir_failure *failure)
 		}
 		if (!failed) {
 			one = Py_BuildValue("(NLLL)", text_of(weir_origin_source(origin, part), "backslashreplace"),
-					    (long long)part->rows, (long long)part->row_first, (long long)part->row_last);
+					    (long long)part->rows, (long long)part->row_first,
+					    (long long)part->row_last);
 			failed = !one || PyList_Append(parts, one);
 			Py_CLEAR(one);
 		}

@@ -8,9 +8,9 @@
  * A Buffer is read-only and keeps one array alive, and with it the owner of the chunk; when the last of them goes, the
  * owner's release runs, whatever else was accepted or freed meanwhile.
  *
- * A python_owner may lose its last reference on any thread, also while that thread holds locks for which a thread with the
- * GIL waits. So it never takes the GIL: it puts itself on a stack, and whoever next comes by with the GIL (every end of a
- * Batch, else a pending call of the interpreter) releases what is there.
+ * A python_owner may lose its last reference on any thread, also while that thread holds locks for which a thread with
+ * the GIL waits. So it never takes the GIL: it puts itself on a stack, and whoever next comes by with the GIL (every
+ * end of a Batch, else a pending call of the interpreter) releases what is there.
  */
 #include "pyext/values_impl.h"
 
@@ -146,7 +146,8 @@ static void python_owner_release(struct weir_owner *owner)
 		mine->next = head;
 	while (!atomic_compare_exchange_weak_explicit(&v->dropped, &head, mine, memory_order_release,
 						      memory_order_relaxed));
-	/* Where the queue of pending calls is full, or Python is gone, the next one with the GIL does it, or nobody needs to. */
+	/* Where the queue of pending calls is full, or Python is gone, the next one with the GIL does it, or nobody
+	 * needs to. */
 	if (head || !Py_IsInitialized() || Py_AddPendingCall(drain_later, v))
 		api_keeper_unref(&v->keeper);
 }

@@ -1,8 +1,7 @@
 /* Flow: a recipe of steps, as the words that the command takes, and what words cannot carry.
  *
- * A mistake is raised by the step that makes it; the flow keeps it too, and is of no more use then.
- * Threads: looking at a flow (schema, explain, start, copy) lets the GIL go, and any number may look; a step meanwhile is
- * refused. */
+ * A mistake is raised by the step that makes it; the flow keeps it too, and is of no more use then. Threads: looking at
+ * a flow (schema, explain, start, copy) lets the GIL go, and any number may look; a step meanwhile is refused. */
 #include "base/list.h"
 #include "base/mem.h"
 #include "arrow/cdata.h"

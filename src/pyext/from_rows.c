@@ -1,5 +1,5 @@
-/* A list of mappings as a batch. Values are gathered by column as references; rows with the keys of the row before, in the
- * same order, find their columns without looking them up. */
+/* A list of mappings as a batch. Values are gathered by column as references; rows with the keys of the row before, in
+ * the same order, find their columns without looking them up. */
 #include "pyext/infer.h"
 
 struct row_column {

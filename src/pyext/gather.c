@@ -1,5 +1,5 @@
-/* Columns whose values are arrays: of one shape they are stacked into a fixed tensor, of several with the same number of
- * dimensions they become a ragged one, laid end to end:
+/* Columns whose values are arrays: of one shape they are stacked into a fixed tensor, of several with the same number
+ * of dimensions they become a ragged one, laid end to end:
  *
  *     struct │ data: list<T> │ offsets 0, 4, 10 … │ values of row 0 │ row 1 │ …
  *            │ shape: fixed_size_list<int32>[dims] │ 2, 2 │ 3, 2 │ …
@@ -179,8 +179,8 @@ static struct weir_array *laid_out(const struct gather *g, const char *name)
 		joined = PyObject_CallFunctionObjArgs(g->v->numpy.concatenate, flat, NULL);
 	if (joined && !column_from_ndarray(g->v, name, joined, &column)) {
 		if (column.metadata.count)
-			PyErr_Format(PyExc_ValueError, "column '%s': arrays of several shapes with values that no type holds",
-				     name);
+			PyErr_Format(PyExc_ValueError,
+				     "column '%s': arrays of several shapes with values that no type holds", name);
 		else
 			array = column.array;
 		if (array)
@@ -311,7 +311,8 @@ int column_of_tensors(struct pyext_values *v, const char *name, PyObject *const 
 	return g.same_shape ? fixed(&g, name, out) : ragged(&g, name, out);
 }
 
-/* NumPy makes one array of them, in a unit that holds all; None becomes NaT. 1: no type holds that unit (picoseconds). */
+/* NumPy makes one array of them, in a unit that holds all; None becomes NaT. 1: no type holds that unit
+ * (picoseconds). */
 int column_of_numpy_times(struct pyext_values *v, PyObject *const *values, int64_t count, struct column_out *out)
 {
 	struct gather g = {.v = v, .values = values, .count = count};

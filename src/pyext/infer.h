@@ -1,8 +1,8 @@
 /* infer: which type holds all of some Python values.
  *
- * A node remembers what kinds of values it has seen and, for lists and dicts, has nodes below it. Values go in one by one
- * (infer_visit), then the type is asked for (infer_type). Values that have no type in common, or none at all, make the
- * whole column one of pickled objects:
+ * A node remembers what kinds of values it has seen and, for lists and dicts, has nodes below it. Values go in one by
+ * one (infer_visit), then the type is asked for (infer_type). Values that have no type in common, or none at all, make
+ * the whole column one of pickled objects:
  *
  *     bool                      bool                datetime        timestamp of the coarsest unit that is exact;
  *                                                                   in lists and dicts [us], [ns] where needed

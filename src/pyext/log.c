@@ -1,5 +1,5 @@
-/* Log lines of the engine's threads on their way to Python: they wait in a ring until a Python thread calls the module, which
- * hands them to logging.getLogger("weir"). Past LINES_MAX the oldest give way and are counted. */
+/* Log lines of the engine's threads on their way to Python: they wait in a ring until a Python thread calls the module,
+ * which hands them to logging.getLogger("weir"). Past LINES_MAX the oldest give way and are counted. */
 #include "base/mem.h"
 #include "pyext/pyext_impl.h"
 

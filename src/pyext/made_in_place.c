@@ -1,5 +1,6 @@
-/* NumPy's headers are not used, as anywhere here: its functions are found in the table that it gives to other extensions, at
- * places that stay what they are within one version of its ABI, and the two structs below are part of that. */
+/* NumPy's headers are not used, as anywhere here: its functions are found in the table that it gives to other
+ * extensions, at places that stay what they are within one version of its ABI, and the two structs below are part of
+ * that. */
 #include "pyext/made_in_place.h"
 #include "base/pagemap.h"
 #include "pyext/values.h"
@@ -11,7 +12,8 @@
 #include <sys/mman.h>
 
 #define SLOT_MIN ((uint64_t)128 << 10) /* below this a copy costs less than the bookkeeping */
-#define KEPT_MAX 4u                    /* arrays that outlived their task before it is given up, and that live on at once */
+/* arrays that outlived their task before it is given up, and that live on at once */
+#define KEPT_MAX 4u
 
 enum { SEEN_MAX = 32 }; /* arrays of one size in a task, of which one is the result */
 
@@ -52,8 +54,8 @@ static struct {
 	const void *made[SEEN_MAX];
 	bool is_used; /* by an array that lives */
 	struct kept kept[KEPT_MAX];
-	uint32_t kept_count;  /* places in use, of arrays that live or are gone */
-	uint32_t outlived;    /* arrays that were none of what their task gave, and lived on */
+	uint32_t kept_count; /* places in use, of arrays that live or are gone */
+	uint32_t outlived;   /* arrays that were none of what their task gave, and lived on */
 } slots;
 
 /* ---- memory for arrays ---- */
@@ -180,8 +182,8 @@ static void keep_outlived(void)
 	keep();
 }
 
-/* A child writes to its own copy of what it finds, which pages of the room would not be. Another thread's child has no business
- * with what this one is making. */
+/* A child writes to its own copy of what it finds, which pages of the room would not be. Another thread's child has no
+ * business with what this one is making. */
 static void keep_before_fork(void)
 {
 	if (pthread_equal(pthread_self(), slots.thread))

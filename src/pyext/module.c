@@ -61,9 +61,9 @@ struct pyext_log *pyext_log_here(PyObject *module)
 
 static int module_exec(PyObject *module)
 {
-	if (pyext_add_errors(module) || pyext_add_values(module) || pyext_add_session(module) || pyext_add_output(module) ||
-	    pyext_add_flow(module) || pyext_add_task(module) || pyext_add_worker(module) || pyext_add_zygote(module) ||
-	    pyext_add_block(module) || pyext_add_share(module))
+	if (pyext_add_errors(module) || pyext_add_values(module) || pyext_add_session(module) ||
+	    pyext_add_output(module) || pyext_add_flow(module) || pyext_add_task(module) || pyext_add_worker(module) ||
+	    pyext_add_zygote(module) || pyext_add_block(module) || pyext_add_share(module))
 		return -1;
 	return PyModule_AddStringConstant(module, "__version__", weir_version());
 }

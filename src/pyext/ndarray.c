@@ -1,5 +1,5 @@
-/* NumPy arrays as columns. Numbers lie as Arrow wants them and are borrowed, if they are in order and in one piece; other
- * layouts are put in order by NumPy first.
+/* NumPy arrays as columns. Numbers lie as Arrow wants them and are borrowed, if they are in order and in one piece;
+ * other layouts are put in order by NumPy first.
  *
  *     b, i, u, f          bool (packed into bits), numbers          2-D and more: tensors of a fixed shape
  *     M8, m8              timestamp (days: date32), duration; NaT is null

@@ -1,5 +1,5 @@
-/* Columns as NumPy arrays, without NumPy's headers: views are frombuffer over a Buffer object, everything else is written
- * into the memory of numpy.empty through the buffer protocol.
+/* Columns as NumPy arrays, without NumPy's headers: views are frombuffer over a Buffer object, everything else is
+ * written into the memory of numpy.empty through the buffer protocol.
  *
  *     numbers            view; integers with nulls: float64 and NaN; floats with nulls: a copy with NaN
  *     bool               bytes of bits; with nulls: objects
@@ -471,7 +471,8 @@ static PyObject *rebuilt(PyObject *pickled, const char *column)
 }
 
 /* Every value is what its own function pickled, in this run: files lose the extension's name when they are read. */
-static PyObject *unpickled(struct pyext_values *v, const char *column, const struct weir_array *array, int64_t at, int64_t count)
+static PyObject *unpickled(struct pyext_values *v, const char *column, const struct weir_array *array, int64_t at,
+			   int64_t count)
 {
 	Py_buffer view;
 	PyObject *result;

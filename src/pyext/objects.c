@@ -1,5 +1,5 @@
-/* Modules, types and functions of Python, imported at their first use and kept until the module goes. Nothing here runs at
- * import: a program that never asks for NumPy never loads it. */
+/* Modules, types and functions of Python, imported at their first use and kept until the module goes. Nothing here runs
+ * at import: a program that never asks for NumPy never loads it. */
 #include "pyext/values_impl.h"
 
 static int get(PyObject *module, const char *name, PyObject **out)

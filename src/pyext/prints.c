@@ -1,7 +1,8 @@
-/* What user code printed in workers, as Python sees it: (label, stream, line), the label as in "(MapBatches(f) pid=12)".
+/* What user code printed in workers, as Python sees it: (label, stream, line), the label as in "(MapBatches(f)
+ * pid=12)".
  *
- * The engine hands lines out inside a lock of its own, so they are copied there, and become Python's afterwards: making an
- * object may run any code of the program. */
+ * The engine hands lines out inside a lock of its own, so they are copied there, and become Python's afterwards: making
+ * an object may run any code of the program. */
 #include "base/mem.h"
 #include "backend/backend.h"
 #include "pyext/pyext_impl.h"

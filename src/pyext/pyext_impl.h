@@ -3,20 +3,19 @@
  *     module.c   the module: what it contains, its state, its end      values.h   batches ⇄ Python values (batch.c …)
  *     errors.c   engine errors as exceptions                           log.c      log lines on their way to `logging`
  *                                                                      prints.c   what user code printed
- *     session.c  Session      flow.c  Flow      task.c  Task           texts.c    words for the engine
- *     block.c    Block: rows that are kept                             call.c     Flow.call: Python functions
- *     share.c    Shared: rows for another process                      display.c  what a Task shows while one waits
- *     zygote.c   Zygote: where workers come from                       worker.c   Worker: the other end, in their process
+ *     session.c Session flow.c Flow task.c Task texts.c words for the engine block.c Block: rows that are kept call.c
+ *     Flow.call: Python functions share.c Shared: rows for another process display.c what a Task shows while one waits
+ *     zygote.c Zygote: where workers come from worker.c Worker: the other end, in their process
  *
  * Rules of the folder:
  *   - Types are heap types of one module, made from specs, without Py_TPFLAGS_BASETYPE: their module is found by
  *     PyType_GetModule. Nothing is global; what several files need is in struct pyext_state.
- *   - Functions return NULL (or −1) with an exception set, as everywhere in CPython. All want the GIL, and let it go around
- *     anything that waits, takes a lock that a run holds for long, or frees what may wait.
+ *   - Functions return NULL (or −1) with an exception set, as everywhere in CPython. All want the GIL, and let it go
+ *     around anything that waits, takes a lock that a run holds for long, or frees what may wait.
  *   - The engine's threads never call Python. What they have to say is kept in C until a Python thread comes by.
- *   - After a fork, what the parent made belongs to the parent: objects remember the process that made them (pyext_here), are
- *     refused in the child, and are forgotten there, not freed. A zygote imports the module and forks, so the module itself
- *     is everybody's; memory that it makes when first needed is made anew in a child.
+ *   - After a fork, what the parent made belongs to the parent: objects remember the process that made them
+ *     (pyext_here), are refused in the child, and are forgotten there, not freed. A zygote imports the module and
+ *     forks, so the module itself is everybody's; memory that it makes when first needed is made anew in a child.
  */
 #ifndef WEIR_PYEXT_PYEXT_IMPL_H
 #define WEIR_PYEXT_PYEXT_IMPL_H
@@ -47,7 +46,8 @@ struct pyext_state {
 	PyObject *error, *call_failed, *exceptions[WEIR_CODE_COUNT];
 	PyTypeObject *session_type, *flow_type, *task_type, *worker_type, *worker_task_type, *zygote_type, *block_type,
 		*shared_type, *output_type;
-	/* task.c: tasks that are not stopped yet, so that the end of the interpreter can stop them. Guarded by the GIL. */
+	/* task.c: tasks that are not stopped yet, so that the end of the interpreter can stop them. Guarded by the
+	 * GIL. */
 	struct task_object *tasks;
 	bool at_exit;                /* the hook of the interpreter's end is set */
 	bool is_ending;              /* and was called, */
@@ -65,13 +65,15 @@ PyObject *pyext_module_of(PyObject *self);
 int pyext_add_errors(PyObject *module);
 int pyext_errors_visit(struct pyext_state *state, visitproc visit, void *arg);
 void pyext_errors_clear(struct pyext_state *state);
-/* Raises what the engine's error says: a subclass of Error and of the built-in exception that fits, with the attributes code,
- * message, operator, file, column, value, row, row_count, line, offset (None where nothing is known). Always NULL. */
+/* Raises what the engine's error says: a subclass of Error and of the built-in exception that fits, with the attributes
+ * code, message, operator, file, column, value, row, row_count, line, offset (None where nothing is known). Always
+ * NULL. */
 PyObject *pyext_raise(PyObject *module, const struct weir_error *err);
 /* The same for an error of a public function; frees it. */
 PyObject *pyext_raise_free(PyObject *module, struct weir_error *err);
 
-/* The same for user code that failed in a worker: CallFailed, with payload, operator and origin. Releases the failure. */
+/* The same for user code that failed in a worker: CallFailed, with payload, operator and origin. Releases the
+ * failure. */
 /* As (operator, origin, payload); releases the failure. */
 PyObject *pyext_failure_new(PyObject *module, struct weir_failure *failure);
 PyObject *pyext_raise_failure(PyObject *module, const struct weir_error *err, struct weir_failure *failure);
@@ -103,8 +105,8 @@ int pyext_add_block(PyObject *module);
 int pyext_add_share(PyObject *module);
 int pyext_add_worker(PyObject *module);
 int pyext_add_zygote(PyObject *module);
-/* What starts workers, of a Zygote, which is kept until the result is given to pyext_zygote_release, by any thread, with or
- * without the GIL. NULL with an exception for anything else. */
+/* What starts workers, of a Zygote, which is kept until the result is given to pyext_zygote_release, by any thread,
+ * with or without the GIL. NULL with an exception for anything else. */
 void *pyext_zygote_keep(PyObject *module, PyObject *zygote, const struct weir_launcher **launcher);
 void pyext_zygote_release(void *kept);
 
@@ -167,8 +169,8 @@ struct pyext_display_options {
 	PyObject *write;  /* or a function that is called with text */
 	uint64_t from_ns; /* nothing is shown before this */
 	bool operators, whole_names;
-	PyObject *
-		asking; /* of a loop: its since_ns is when the program began to wait, 0 while it works; NULL: it always waits */
+	/* of a loop: its since_ns is when the program began to wait, 0 while it works; NULL: it always waits */
+	PyObject *asking;
 };
 struct pyext_display;
 struct pyext_display *pyext_display_new(struct weir_task *task, const struct pyext_display_options *options);

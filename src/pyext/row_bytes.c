@@ -1,10 +1,11 @@
-/* About how many bytes Python rows hold, so that a worker can make few large ones into a batch before there are many. What is
- * not known to hold bytes counts as one value. Long lists are looked at in places. */
+/* About how many bytes Python rows hold, so that a worker can make few large ones into a batch before there are many.
+ * What is not known to hold bytes counts as one value. Long lists are looked at in places. */
 #include "pyext/values_impl.h"
 
 enum { VALUE = 32, ALL_MAX = 256, PLACES = 16, DEPTH_MAX = 6, MUTE_MAX = 8 };
 
-/* Types met that do not say how many bytes they hold; never looked into, so that one may be gone meanwhile. Under the GIL. */
+/* Types met that do not say how many bytes they hold; never looked into, so that one may be gone meanwhile. Under the
+ * GIL. */
 static const PyTypeObject *mute[MUTE_MAX];
 static uint32_t mute_next;
 

@@ -1,5 +1,5 @@
-/* Rows as fresh plain dicts. Every dict is a copy of one template that has all keys already, so that it never grows, and
- * values are put in column by column over some hundred rows, which stay in the cache meanwhile. */
+/* Rows as fresh plain dicts. Every dict is a copy of one template that has all keys already, so that it never grows,
+ * and values are put in column by column over some hundred rows, which stay in the cache meanwhile. */
 #include "pyext/values_impl.h"
 
 enum { PIECE_ROWS = 256, COLLECT_ROWS = 512 };
@@ -75,12 +75,13 @@ static bool is_extension(const struct weir_field *field)
 {
 	struct weir_tensor_shape shape;
 
-	return field->metadata.count && (weir_tensor_fixed(field, &shape) || weir_tensor_ragged(field) || field_is_object(field));
+	return field->metadata.count &&
+	       (weir_tensor_fixed(field, &shape) || weir_tensor_ragged(field) || field_is_object(field));
 }
 
 /* A piece of a column as objects, which are the caller's. */
-static int make_piece(struct pyext_values *v, const struct weir_batch *batch, uint32_t c, const struct row_column *column,
-		      int64_t from, int64_t done, int64_t piece, PyObject **made)
+static int make_piece(struct pyext_values *v, const struct weir_batch *batch, uint32_t c,
+		      const struct row_column *column, int64_t from, int64_t done, int64_t piece, PyObject **made)
 {
 	const struct weir_array *array = batch->columns[c];
 	int failed = 0;
@@ -151,7 +152,8 @@ PyObject *batch_values(struct pyext_values *v, const struct batch_object *self, 
 	struct numpy_request request = {.v = v, .keeper = self->keeper};
 	struct row_column column = {0};
 	PyObject *made[PIECE_ROWS], *values = PyList_New(batch->row_count);
-	int failed = !values || begin_column(&request, &batch->schema->fields[c], batch->columns[c], 0, batch->row_count, &column);
+	int failed = !values ||
+		     begin_column(&request, &batch->schema->fields[c], batch->columns[c], 0, batch->row_count, &column);
 	bool paused = !failed && batch->row_count >= COLLECT_ROWS && PyGC_Disable();
 
 	for (int64_t done = 0; done < batch->row_count && !failed; done += PIECE_ROWS) {

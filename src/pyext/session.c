@@ -135,7 +135,8 @@ static PyObject *session_hold(PyObject *object, PyObject *args)
 	if (!PyArg_ParseTuple(args, "L:hold", &bytes) || pyext_need_here(self->pid, "Session"))
 		return NULL;
 	Py_BEGIN_ALLOW_THREADS; /* it waits for a lock */
-	/* What is kept comes and goes in pieces: few of them stay warm. Where rows are kept as they came there are none. */
+	/* What is kept comes and goes in pieces: few of them stay warm. Where rows are kept as they came there are
+	 * none. */
 	weir_mem_stats(values, &stats);
 	if (stats.used || stats.warm)
 		weir_mem_trim(values, KEPT_WARM);

@@ -3,9 +3,9 @@
  *     driver    share(session, batch) ─▶ Shared: a chunk of the session's store, pinned ─ fileno, offset, size ─▶ a socket
  *     consumer  batch_open(fd, offset, size, held) ─▶ Batch over a private map of these pages
  *
- * The rows are copied once, into the store, where they are counted until close(); nothing goes through the socket but the
- * descriptor. `held` is a descriptor that is closed when the last view of the batch has died: the writing end of a pipe, whose
- * reader learns so that the bytes are no longer looked at, whatever becomes of the consumer. */
+ * The rows are copied once, into the store, where they are counted until close(); nothing goes through the socket but
+ * the descriptor. `held` is a descriptor that is closed when the last view of the batch has died: the writing end of a
+ * pipe, whose reader learns so that the bytes are no longer looked at, whatever becomes of the consumer. */
 #include "base/mem.h"
 #include "arrow/block.h"
 #include "store/store.h"
@@ -182,7 +182,8 @@ static PyObject *open_batch(PyObject *module, PyObject *args)
 		weir_plain_free(opened);
 		return NULL;
 	}
-	bytes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, (off_t)offset); /* tidy-allow: the driver counts it */
+	bytes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, /* tidy-allow: the driver counts it */
+		     (off_t)offset);
 	if (bytes == MAP_FAILED) {
 		PyErr_SetFromErrno(PyExc_OSError);
 		weir_owner_unref(owner);

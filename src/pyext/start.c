@@ -5,8 +5,9 @@
  *       │ waits, looks for signals         │
  *       ▼ takes the task ◀──────────────── ▼ says that it is done
  *
- * When the handler raises, the caller leaves: the thread ends by itself, and the last of the two frees everything. The flow's
- * copy is the thread's, so nothing of Python's is touched there but through streams, which take the GIL themselves. */
+ * When the handler raises, the caller leaves: the thread ends by itself, and the last of the two frees everything. The
+ * flow's copy is the thread's, so nothing of Python's is touched there but through streams, which take the GIL
+ * themselves. */
 #include "base/clock.h"
 #include "base/mem.h"
 #include "pyext/pyext_impl.h"

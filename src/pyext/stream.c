@@ -2,9 +2,9 @@
  *
  *     consumer, any thread ─ get_next ─▶ GIL ─▶ make() once, then next() ─▶ Batch ─▶ ArrowArray over its memory
  *
- * The schema is that of a Batch which is given, or which a function makes when the schema, or a batch, is first wanted; what
- * differs from it ends the stream with an error. After the end of the interpreter there is nothing to call, and what Python held
- * is left to the process's own end. */
+ * The schema is that of a Batch which is given, or which a function makes when the schema, or a batch, is first wanted;
+ * what differs from it ends the stream with an error. After the end of the interpreter there is nothing to call, and
+ * what Python held is left to the process's own end. */
 #include "pyext/values_impl.h"
 
 #include <errno.h>
@@ -201,9 +201,8 @@ PyObject *values_stream(PyObject *module, PyObject *args)
 	stream = weir_plain_alloc(sizeof(*stream));
 	if (!stream)
 		return PyErr_NoMemory();
-	*stream = (struct python_stream){.module = Py_NewRef(module),
-					 .make = Py_NewRef(make),
-					 .make_first = first ? NULL : Py_NewRef(schema)};
+	*stream = (struct python_stream){
+		.module = Py_NewRef(module), .make = Py_NewRef(make), .make_first = first ? NULL : Py_NewRef(schema)};
 	if (first)
 		take_first(stream, schema, first);
 	out.private_data = stream;

@@ -1,7 +1,8 @@
 /* Task: a flow that runs. It is waited for by its doorbell, so that a signal is seen at once and other threads go on.
  *
- * Whoever drops a Task stops its run and frees its memory; batches that were handed out stay. The end of the interpreter stops
- * what still runs, before Python itself is taken apart: streams of the program that a run reads may need it. */
+ * Whoever drops a Task stops its run and frees its memory; batches that were handed out stay. The end of the
+ * interpreter stops what still runs, before Python itself is taken apart: streams of the program that a run reads may
+ * need it. */
 #include "backend/backend.h"
 #include "pyext/pyext_impl.h"
 #include "pyext/values.h"
@@ -161,7 +162,8 @@ static int drop_oldest(PyObject *lines)
 	return failed ? -1 : 0;
 }
 
-/* Keeps lines for whoever asks; takes the list over. Another thread may have asked meanwhile: what it got stays as it is. */
+/* Keeps lines for whoever asks; takes the list over. Another thread may have asked meanwhile: what it got stays as it
+ * is. */
 static int keep_lines(struct task_object *self, PyObject *lines)
 {
 	PyObject *before = self->prints;
@@ -490,8 +492,8 @@ static PyObject *task_place(PyObject *object, PyObject *Py_UNUSED(unused))
 
 /* ---- stats ---- */
 
-/* Questions about a run wait for its lock, whose holder may be waiting for the GIL (a source that is a Python iterator): they
- * are asked without it. */
+/* Questions about a run wait for its lock, whose holder may be waiting for the GIL (a source that is a Python
+ * iterator): they are asked without it. */
 #define WITHOUT_GIL(statement)                                                                                         \
 	do {                                                                                                           \
 		Py_BEGIN_ALLOW_THREADS;                                                                                \

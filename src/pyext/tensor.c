@@ -119,8 +119,9 @@ PyObject *tensor_ragged_numpy(const struct numpy_request *request, const struct 
 				shape.count = dims < 0 || dims > WEIR_TENSOR_DIMS_MAX ? 0 : (uint32_t)dims;
 			}
 			for (uint32_t d = 0; d < shape.count; d++)
-				shape.sizes[d] = in_lists ? ((const int64_t *)sizes->buffers[1].data)[sizes->offset + place + d]
-							  : ((const int32_t *)sizes->buffers[1].data)[sizes->offset + place + d];
+				shape.sizes[d] =
+					in_lists ? ((const int64_t *)sizes->buffers[1].data)[sizes->offset + place + d]
+						 : ((const int32_t *)sizes->buffers[1].data)[sizes->offset + place + d];
 			row = PySequence_GetItem(rows, i);
 			tuple = row ? shape_tuple(-1, &shape) : NULL;
 			if (tuple)

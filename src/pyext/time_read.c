@@ -1,5 +1,5 @@
-/* Python's dates, times and decimals as numbers. Times are read as a difference to 1970, which is right for every kind of
- * tzinfo and for pandas' own classes too. */
+/* Python's dates, times and decimals as numbers. Times are read as a difference to 1970, which is right for every kind
+ * of tzinfo and for pandas' own classes too. */
 #include "arrow/value.h"
 #include "pyext/infer.h"
 

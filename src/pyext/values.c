@@ -84,23 +84,30 @@ static PyObject *memory(PyObject *module, PyObject *unused)
 PyDoc_STRVAR(
 	memory_doc,
 	"batch_memory($module, /)\n--\n\nBytes of the batches that were made of Python values; borrowed memory is not in it.");
-PyDoc_STRVAR(from_rows_doc,
-	     "batch_from_rows($module, rows, /)\n--\n\nA Batch of a list of mappings: columns in the order in which their "
-	     "names appear, missing ones null.");
+PyDoc_STRVAR(
+	from_rows_doc,
+	"batch_from_rows($module, rows, /)\n--\n\nA Batch of a list of mappings: columns in the order in which their "
+	"names appear, missing ones null.");
 PyDoc_STRVAR(
 	from_columns_doc,
 	"batch_from_columns($module, columns, num_rows=None)\n--\n\nA Batch of a mapping of names to lists, NumPy arrays, torch tensors "
 	"or Arrow arrays of one length, which num_rows says where there are no columns.");
-PyDoc_STRVAR(from_arrow_doc,
-	     "batch_from_arrow($module, source, objects=False)\n--\n\nThe Batches of anything with __arrow_c_stream__ or "
-	     "__arrow_c_array__; nothing is copied. Pickled objects stay bytes unless objects=True.");
-PyDoc_STRVAR(concat_doc,
-	     "batch_concat($module, batches, /)\n--\n\nOne Batch of the rows of several, with a schema that holds them all.");
-PyDoc_STRVAR(zip_doc, "batch_zip($module, batches, /)\n--\n\nOne Batch of the columns of several, which have as many rows. A name that is "
-		      "there twice becomes name_1.");
+PyDoc_STRVAR(
+	from_arrow_doc,
+	"batch_from_arrow($module, source, objects=False)\n--\n\nThe Batches of anything with __arrow_c_stream__ or "
+	"__arrow_c_array__; nothing is copied. Pickled objects stay bytes unless objects=True.");
+PyDoc_STRVAR(
+	concat_doc,
+	"batch_concat($module, batches, /)\n--\n\nOne Batch of the rows of several, with a schema that holds them all.");
+PyDoc_STRVAR(
+	zip_doc,
+	"batch_zip($module, batches, /)\n--\n\nOne Batch of the columns of several, which have as many rows. A name that is "
+	"there twice becomes name_1.");
 
-PyDoc_STRVAR(stream_doc, "batch_stream($module, schema, make, /)\n--\n\nThe capsule of an Arrow stream with the columns of the Batch "
-			 "`schema`, or of what it returns\nif it is a function, whose batches make() gives: each is called when it is first wanted.");
+PyDoc_STRVAR(
+	stream_doc,
+	"batch_stream($module, schema, make, /)\n--\n\nThe capsule of an Arrow stream with the columns of the Batch "
+	"`schema`, or of what it returns\nif it is a function, whose batches make() gives: each is called when it is first wanted.");
 
 static PyMethodDef functions[] = {
 	{"batch_from_rows", from_rows, METH_O, from_rows_doc},

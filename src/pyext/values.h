@@ -14,8 +14,9 @@ int pyext_add_values(PyObject *module);
 int pyext_values_visit(struct pyext_values *values, visitproc visit, void *arg);
 void pyext_values_free(struct pyext_values *values);
 
-/* A Batch over `batch`, whose reference is taken over, also on failure. `keeper` is referenced by the Batch and by every
- * view of its memory: whoever owns the account that pays for it (api_task_keeper); NULL: it is pyext_values_account. */
+/* A Batch over `batch`, whose reference is taken over, also on failure. `keeper` is referenced by the Batch and by
+ * every view of its memory: whoever owns the account that pays for it (api_task_keeper); NULL: it is
+ * pyext_values_account. */
 PyObject *pyext_batch_new(PyObject *module, struct weir_batch *batch, struct api_keeper *keeper);
 /* The batch inside a Batch, borrowed; TypeError for any other object. */
 struct weir_batch *pyext_batch_get(PyObject *module, PyObject *object);

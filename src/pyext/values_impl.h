@@ -77,8 +77,8 @@ struct batch_object {
 	struct api_keeper *keeper;
 	int64_t pid; /* values_pid */
 };
-/* The process to which memory of the keeper belongs; 0: to any that has it, for values are made without threads. What an engine
- * made is not freed in a forked child: a lock of the parent's threads may be held there for ever. */
+/* The process to which memory of the keeper belongs; 0: to any that has it, for values are made without threads. What
+ * an engine made is not freed in a forked child: a lock of the parent's threads may be held there for ever. */
 int64_t values_pid(const struct pyext_values *v, const struct api_keeper *keeper);
 bool values_may_free(int64_t pid);
 struct pyext_values *values_of_module(PyObject *module);
@@ -88,7 +88,8 @@ PyObject *batch_wrap(struct pyext_values *v, struct weir_batch *batch, struct ap
 PyObject *values_raise(struct pyext_values *v, const struct weir_error *err);
 extern PyType_Spec batch_spec;
 
-/* exporter.c: Arrow memory for Python (a Buffer object per column), and Python memory for Arrow (an owner per buffer). */
+/* exporter.c: Arrow memory for Python (a Buffer object per column), and Python memory for Arrow (an owner per
+ * buffer). */
 extern PyType_Spec buffer_spec;
 /* An object with a read-only buffer of `size` bytes at `data`, which `array` keeps alive. */
 PyObject *exporter_new(struct pyext_values *v, const struct weir_array *array, struct api_keeper *keeper,
@@ -170,7 +171,8 @@ int column_of_objects(struct pyext_values *v, const char *name, PyObject *const 
 /* columns.c: one column given as a list, an array of some library … */
 int column_from_object(struct pyext_values *v, const char *name, PyObject *value, struct column_out *out);
 int column_from_list(struct pyext_values *v, const char *name, PyObject *list, struct column_out *out);
-/* Tensors of torch, and what else NumPy makes arrays of, stand as arrays from here on, where a column begins with one. The references are the caller's. */
+/* Tensors of torch, and what else NumPy makes arrays of, stand as arrays from here on, where a column begins with one.
+ * The references are the caller's. */
 int values_as_arrays(struct pyext_values *v, const char *name, PyObject **values, int64_t count);
 bool is_mapping(PyObject *object); /* a dict, or what has keys */
 /* A column's name as UTF-8 without NULs, alive as long as the str; NULL with an exception. */

@@ -3,8 +3,9 @@
  *     Worker() ─▶ setup ─▶ next ─▶ output … ─▶ done | failed ─▶ next … ─▶ None: the end
  *                     └▶ broken
  *
- * A task's rows lie in a private map of the driver's memory and are looked at where they lie. Each part of them is given back
- * when the last view of it has died, which may be long after the task is done: user code may keep what it was given.
+ * A task's rows lie in a private map of the driver's memory and are looked at where they lie. Each part of them is
+ * given back when the last view of it has died, which may be long after the task is done: user code may keep what it
+ * was given.
  *
  *     view ─▶ Batch ─▶ weir_owner ─▶ struct link ◀─ Worker       the link goes with the last of them
  *
@@ -164,9 +165,11 @@ static PyObject *task_get_rows_kept(PyObject *self, void *Py_UNUSED(closure))
 
 static PyGetSetDef task_properties[] = {
 	{"batch", task_get_batch, NULL, "The task's rows.", NULL},
-	{"number", task_get_number, NULL, "Of the task among those of its stage, from 0; whoever does it again has the same.", NULL},
+	{"number", task_get_number, NULL,
+	 "Of the task among those of its stage, from 0; whoever does it again has the same.", NULL},
 	{"attempt", task_get_attempt, NULL, "0 for the first.", NULL},
-	{"rows_kept", task_get_rows_kept, NULL, "Of its results, the first rows, which an earlier attempt has given.", NULL},
+	{"rows_kept", task_get_rows_kept, NULL, "Of its results, the first rows, which an earlier attempt has given.",
+	 NULL},
 	{NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -329,7 +332,8 @@ static PyObject *worker_next(PyObject *object, PyObject *args, PyObject *kwargs)
 			Py_RETURN_NONE;
 		return PyUnicode_FromString("idle");
 	}
-	/* Also when its rows cannot be looked at, as one batch of blocks that do not go together: that is its answer then. */
+	/* Also when its rows cannot be looked at, as one batch of blocks that do not go together: that is its answer
+	 * then. */
 	self->task = task;
 	made = task_new(self, task);
 	made_in_place_begin(&self->link->side, task);

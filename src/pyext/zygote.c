@@ -1,4 +1,5 @@
-/* Zygote: the process from which workers are forked. Flows that call Python functions keep theirs, and so do their tasks. */
+/* Zygote: the process from which workers are forked. Flows that call Python functions keep theirs, and so do their
+ * tasks. */
 #include "base/mem.h"
 #include "backend/local/launcher.h"
 #include "backend/local/zygote.h"

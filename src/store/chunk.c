@@ -6,11 +6,11 @@
  *                                    adopt
  *
  * A chunk is written out while its memory stays where it is, so whoever pins it meanwhile does not wait: the spilling
- * thread finds the pin when it is done, throws the extent away and leaves the chunk resident. Reading back is done by the
- * first who wants it; others wait for that one and, if it failed, try themselves and get their own error.
+ * thread finds the pin when it is done, throws the extent away and leaves the chunk resident. Reading back is done by
+ * the first who wants it; others wait for that one and, if it failed, try themselves and get their own error.
  *
- * A restored chunk lies in the driver's region, wherever it lay before. Its extent goes at once: a chunk is in memory or
- * on disk, never both, so that the figures add up.
+ * A restored chunk lies in the driver's region, wherever it lay before. Its extent goes at once: a chunk is in memory
+ * or on disk, never both, so that the figures add up.
  */
 #include "base/checked.h"
 #include "base/pagemap.h"
@@ -51,8 +51,8 @@ static struct weir_chunk *chunk_new(struct weir_store *store, struct weir_error 
 	return chunk;
 }
 
-static int reserve(struct weir_store *store, struct weir_region *region, uint64_t size, int writer, struct weir_chunk **out,
-		   struct weir_error *err)
+static int reserve(struct weir_store *store, struct weir_region *region, uint64_t size, int writer,
+		   struct weir_chunk **out, struct weir_error *err)
 {
 	struct weir_chunk *chunk = chunk_new(store, err);
 
@@ -186,7 +186,8 @@ void weir_chunk_seal(struct weir_chunk *chunk, uint64_t size)
 	struct weir_store *store = chunk->store;
 	uint64_t pages = store_pages(size);
 
-	WEIR_ASSERT(chunk->state == CHUNK_RESERVED && !chunk->is_bare && chunk->pins == 1 && size > 0 && size <= chunk->size);
+	WEIR_ASSERT(chunk->state == CHUNK_RESERVED && !chunk->is_bare && chunk->pins == 1 && size > 0 &&
+		    size <= chunk->size);
 	pthread_mutex_lock(&store->lock);
 	if (pages < chunk->range->size)
 		give_part(store, weir_space_cut(chunk->range, pages, &chunk->spare));
@@ -520,7 +521,8 @@ struct chunk_owner {
 	bool is_alone; /* in a map that nobody else has, and not in the region's */
 };
 
-/* The last who has the chunk in the region's view stays so until his copies are gone: whoever comes meanwhile has his own map. */
+/* The last who has the chunk in the region's view stays so until his copies are gone: whoever comes meanwhile has his
+ * own map. */
 static void view_release(struct weir_chunk *chunk, uint8_t *view)
 {
 	struct weir_store *store = chunk->store;
@@ -599,7 +601,8 @@ int weir_chunk_owner(struct weir_chunk *chunk, struct weir_owner **out, const ui
 	own->view = view + chunk->range->offset;
 	own->is_alone = false;
 	if (!view_take(chunk, faults, false)) {
-		/* What the other writes there is not for this one. Where the process has no place for a map, they share. */
+		/* What the other writes there is not for this one. Where the process has no place for a map, they
+		 * share. */
 		view = weir_region_map(region_of(chunk), chunk->range->offset, footprint(chunk));
 		own->is_alone = view != NULL;
 		if (view)

@@ -1,7 +1,7 @@
 /* region: memfds, and which of their pages exist.
  *
- * A memfd is sparse: it has the size of its region from the start and holds only the pages that were fallocated. A bit a
- * page says which, so that the account is charged for what the kernel really holds:
+ * A memfd is sparse: it has the size of its region from the start and holds only the pages that were fallocated. A bit
+ * a page says which, so that the account is charged for what the kernel really holds:
  *
  *     chunk    chunk    free, warm   free, cold                     chunk
  *     ┌───────┬────────┬───────────┬──────────────────────────────┬────────┬───
@@ -10,14 +10,14 @@
  *       resident          warm       costs nothing                  resident
  *
  * The driver's regions share a space, so that the best place is found whichever memfd it lies in. Each new one is as
- * large as all before it together: a handful of descriptors serves any amount of memory, and a small run maps little. What is
- * written without being mapped lies in regions of its writer's space: a file is written by one thread at a time.
- * A worker's region has a space of its own. When the worker is gone nothing there will be written again, so its free
- * pages go to the kernel at once and its descriptor with the last chunk.
+ * large as all before it together: a handful of descriptors serves any amount of memory, and a small run maps little.
+ * What is written without being mapped lies in regions of its writer's space: a file is written by one thread at a
+ * time. A worker's region has a space of its own. When the worker is gone nothing there will be written again, so its
+ * free pages go to the kernel at once and its descriptor with the last chunk.
  *
- * Pages are backed (and punched) outside the lock: whoever has taken a range is alone with its bits, but the words of the
- * bitmap are shared, so bits are read and written under the lock and fallocate is given the whole range, pages that are
- * there already included.
+ * Pages are backed (and punched) outside the lock: whoever has taken a range is alone with its bits, but the words of
+ * the bitmap are shared, so bits are read and written under the lock and fallocate is given the whole range, pages that
+ * are there already included.
  */
 #include "base/checked.h"
 #include "base/fault.h"
@@ -93,8 +93,8 @@ static void region_free(struct weir_region *region)
 }
 
 /* Takes over the memfd, on failure too. It is mapped, but in no list yet. space NULL: it is a worker's. */
-static int region_new(struct weir_store *store, int memfd, uint64_t size, struct weir_space *space, struct weir_region **out,
-		      struct weir_error *err)
+static int region_new(struct weir_store *store, int memfd, uint64_t size, struct weir_space *space,
+		      struct weir_region **out, struct weir_error *err)
 {
 	struct weir_region *region = weir_alloc_zero(&store->heap, sizeof(*region), err);
 	bool is_worker = !space;
@@ -264,7 +264,8 @@ static int fill(const struct weir_region *region, const struct weir_range *range
 		failed = weir_fault(WEIR_FAULT_MAP) ||
 			 fallocate(region->memfd, 0, (off_t)range->offset, (off_t)range->size);
 	} while (failed && errno == EINTR);
-	return failed ? weir_error_set_errno(err, errno, "no shared memory for %llu bytes", (unsigned long long)range->size)
+	return failed ? weir_error_set_errno(err, errno, "no shared memory for %llu bytes",
+					     (unsigned long long)range->size)
 		      : WEIR_OK;
 }
 
@@ -272,8 +273,8 @@ static int back(const struct weir_region *region, const struct weir_range *range
 {
 	int code = fill(region, range, err);
 
-	/* They are about to be written: mapped in one call they cost less than by a fault each. Where the kernel does not
-	 * know this, or has no place, they are mapped as they are met. */
+	/* They are about to be written: mapped in one call they cost less than by a fault each. Where the kernel does
+	 * not know this, or has no place, they are mapped as they are met. */
 	if (!code && !region->is_worker && range->size >= POPULATE_MIN)
 		(void)madvise(region->bytes + range->offset, range->size, MADV_POPULATE_WRITE);
 	return code;
@@ -337,7 +338,8 @@ static struct weir_range *take_warm(struct weir_store *store, struct weir_region
 	return taken;
 }
 
-/* What take_warm took. Giving one may join it with others that were given, never with one that is still in the chain. */
+/* What take_warm took. Giving one may join it with others that were given, never with one that is still in the
+ * chain. */
 static void give_warm_cold(struct weir_store *store, struct weir_range *taken)
 {
 	while (taken) {
@@ -423,7 +425,8 @@ void weir_regions_release(struct weir_store *store)
 
 /* --- taking and giving --- */
 
-/* A range of the wanted size, its cold bytes promised; under the lock. *too_much: by how much the backstop is passed. */
+/* A range of the wanted size, its cold bytes promised; under the lock. *too_much: by how much the backstop is
+ * passed. */
 static struct weir_range *take(struct weir_store *store, struct weir_space *space, uint64_t size,
 			       struct weir_range **spare, int64_t *cold, int64_t *too_much)
 {
@@ -468,15 +471,16 @@ static struct weir_range *take_any(struct weir_store *store, struct weir_region 
 
 	*too_much = 0;
 	if (only || writer != STORE_BACKED)
-		return take(store, only ? only->space : &store->spaces[writer % STORE_SPACES], size, spare, cold, too_much);
+		return take(store, only ? only->space : &store->spaces[writer % STORE_SPACES], size, spare, cold,
+			    too_much);
 	for (uint32_t i = 0; i < STORE_SPACES && *spare && !range && *too_much <= 0; i++)
 		range = take(store, &store->spaces[i], size, spare, cold, too_much);
 	return range;
 }
 
 /* Under pressure warm pages go first. */
-static int find_place(struct weir_store *store, struct weir_region *only, int writer, uint64_t size, struct weir_range **spare,
-		      struct weir_range **out, int64_t *cold, struct weir_error *err)
+static int find_place(struct weir_store *store, struct weir_region *only, int writer, uint64_t size,
+		      struct weir_range **spare, struct weir_range **out, int64_t *cold, struct weir_error *err)
 {
 	bool trimmed = false;
 	int64_t too_much, warm;
@@ -515,28 +519,31 @@ int weir_region_back(const struct weir_range *range, struct weir_error *err)
 	return fill(range->home, range, err);
 }
 
-int weir_region_write(const struct weir_range *range, uint64_t offset, const void *bytes, uint64_t size, struct weir_error *err)
+int weir_region_write(const struct weir_range *range, uint64_t offset, const void *bytes, uint64_t size,
+		      struct weir_error *err)
 {
 	const struct weir_region *region = range->home;
 	uint64_t done = 0;
 
 	WEIR_ASSERT(!region->is_worker && !weir_range_outside(offset, size, range->size));
 	while (done < size) {
-		ssize_t written = weir_fault(WEIR_FAULT_MAP) ? -1
-							     : pwrite(region->memfd, (const uint8_t *)bytes + done, size - done,
-								      (off_t)(range->offset + offset + done));
+		ssize_t written = weir_fault(WEIR_FAULT_MAP)
+					  ? -1
+					  : pwrite(region->memfd, (const uint8_t *)bytes + done, size - done,
+						   (off_t)(range->offset + offset + done));
 
 		if (written < 0 && errno == EINTR)
 			continue;
 		if (written < 0)
-			return weir_error_set_errno(err, errno, "no shared memory for %llu bytes", (unsigned long long)(size - done));
+			return weir_error_set_errno(err, errno, "no shared memory for %llu bytes",
+						    (unsigned long long)(size - done));
 		done += (uint64_t)written;
 	}
 	return WEIR_OK;
 }
 
-int weir_region_take(struct weir_store *store, struct weir_region *region, uint64_t size, int writer, struct weir_range **out,
-		     struct weir_error *err)
+int weir_region_take(struct weir_store *store, struct weir_region *region, uint64_t size, int writer,
+		     struct weir_range **out, struct weir_error *err)
 {
 	struct weir_range *spare, *range;
 	int64_t cold = 0;

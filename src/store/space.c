@@ -1,13 +1,14 @@
 /* space: which ranges of a region or a spill file are free.
  *
  * All ranges of a home, free and taken, form a list by offset, so that a range finds its neighbours and is joined with
- * the free ones in a few steps. Free ones are also on the list of their class, the last freed first, since its pages are
- * likeliest to be warm. Classes are four to a doubling:
+ * the free ones in a few steps. Free ones are also on the list of their class, the last freed first, since its pages
+ * are likeliest to be warm. Classes are four to a doubling:
  *
  *     4K 5K… │ 8K 10K 12K 14K │ 16K 20K 24K 28K │ …
  *
- * A request looks at the first few of its own class, then takes the head of the next larger class that has one, and cuts
- * off what it does not need; so the choice is nearly the best fit and its cost does not grow with the number of ranges.
+ * A request looks at the first few of its own class, then takes the head of the next larger class that has one, and
+ * cuts off what it does not need; so the choice is nearly the best fit and its cost does not grow with the number of
+ * ranges.
  *
  * Nothing is kept in the free space itself: workers write there. A range in use has its node already, so giving it back
  * cannot fail. Threads: the caller's lock.

@@ -9,14 +9,15 @@
  *     └──────────────┴─────┴───────────────────────┴─────┴────────────
  *
  * Place and checksum stand in the extent, in memory, not in the file: there is no header to trust, and an extent that
- * points to another chunk's bytes fails its checksum. A dropped extent's place in the file goes to the free list; the space of all
- * that are free goes back to the file system, neighbours together, when they are more than what is in use, or when the last
- * was dropped: a hole costs the file system a transaction, and all who write have to wait for it. Much of it goes back in a thread of
- * its own, since some systems tell the disk of every block at once, which takes as long as to write it. Space is fallocated before it is written, much at
- * once, where the file system can, so that a full disk is known before anything is copied.
+ * points to another chunk's bytes fails its checksum. A dropped extent's place in the file goes to the free list; the
+ * space of all that are free goes back to the file system, neighbours together, when they are more than what is in use,
+ * or when the last was dropped: a hole costs the file system a transaction, and all who write have to wait for it. Much
+ * of it goes back in a thread of its own, since some systems tell the disk of every block at once, which takes as long
+ * as to write it. Space is fallocated before it is written, much at once, where the file system can, so that a full
+ * disk is known before anything is copied.
  *
- * A folder on a tmpfs is memory. What lies there is counted apart, so that whoever keeps a limit can count it too, and bounded:
- * beyond that the folder is full. Nothing is reserved ahead there, and what is dropped goes at once.
+ * A folder on a tmpfs is memory. What lies there is counted apart, so that whoever keeps a limit can count it too, and
+ * bounded: beyond that the folder is full. Nothing is reserved ahead there, and what is dropped goes at once.
  *
  * The file has no name from the start; the kernel cleans up however the process ends. It is opened when first needed:
  * most runs never spill.
@@ -119,7 +120,8 @@ static int allocate(const struct weir_spill_file *file, uint64_t begin, uint64_t
 	return failed && errno != EOPNOTSUPP && errno != ENOSYS ? -1 : 0;
 }
 
-/* Space for the range. Where it was used before, and has gone back since, writing itself finds out whether there is some. */
+/* Space for the range. Where it was used before, and has gone back since, writing itself finds out whether there is
+ * some. */
 static int reserve(struct weir_spill_file *file, const struct weir_range *range)
 {
 	struct weir_store *store = file->store;
@@ -145,8 +147,8 @@ static int reserve(struct weir_spill_file *file, const struct weir_range *range)
 }
 
 /* Pieces one behind the other into [offset, offset + size) of the file. */
-static int write_pieces(struct weir_spill_file *file, const struct weir_spool_piece *pieces, uint32_t count, uint64_t offset,
-			uint64_t size, struct weir_error *err)
+static int write_pieces(struct weir_spill_file *file, const struct weir_spool_piece *pieces, uint32_t count,
+			uint64_t offset, uint64_t size, struct weir_error *err)
 {
 	struct iovec vector[WEIR_SPOOL_PIECES_MAX];
 	struct iovec *next = vector;
@@ -161,7 +163,8 @@ static int write_pieces(struct weir_spill_file *file, const struct weir_spool_pi
 	while (done < size) {
 		ssize_t n = weir_fault(WEIR_FAULT_WRITE)
 				    ? -1
-				    : pwritev(file->fd, next, (int)(count - (uint32_t)(next - vector)), (off_t)(offset + done));
+				    : pwritev(file->fd, next, (int)(count - (uint32_t)(next - vector)),
+					      (off_t)(offset + done));
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -224,8 +227,8 @@ out:
 	return code;
 }
 
-int weir_spill_file_fill(const struct weir_range *range, uint64_t offset, const struct weir_spool_piece *pieces, uint32_t count,
-			 uint64_t size, struct weir_error *err)
+int weir_spill_file_fill(const struct weir_range *range, uint64_t offset, const struct weir_spool_piece *pieces,
+			 uint32_t count, uint64_t size, struct weir_error *err)
 {
 	WEIR_ASSERT(offset + size <= range->size);
 	return write_pieces(range->home, pieces, count, range->offset + offset, size, err);
@@ -264,8 +267,10 @@ int weir_spill_file_get(const struct weir_range *range, uint64_t offset, uint32_
 			weir_error_set_errno(err, errno, "cannot read back %llu spilled bytes",
 					     (unsigned long long)size);
 		else if (n == 0)
-			weir_error_set(err, WEIR_E_SPILL_CORRUPT, "the spill file ends inside a chunk of %llu bytes: something has truncated it" SPILL_HINT,
-				       (unsigned long long)size);
+			weir_error_set(
+				err, WEIR_E_SPILL_CORRUPT,
+				"the spill file ends inside a chunk of %llu bytes: something has truncated it" SPILL_HINT,
+				(unsigned long long)size);
 		if (n <= 0)
 			goto fail;
 		done += (uint64_t)n;
@@ -295,7 +300,8 @@ void weir_spill_file_expect(struct weir_extent extent, uint64_t size)
 
 /* --- space goes back --- */
 
-/* Free ranges that are worth a hole become the file's holes, if there is enough of them. Under the lock; their bytes. */
+/* Free ranges that are worth a hole become the file's holes, if there is enough of them. Under the lock; their
+ * bytes. */
 static uint64_t take_holes(struct weir_spill_file *file)
 {
 	uint64_t bytes = 0;
@@ -324,7 +330,8 @@ static void sweep(struct weir_spill_file *file)
 		/* Nobody else looks at them; those who end do not wait for more than one step. */
 		for (const struct weir_range *range = file->holes; range; range = range->next) {
 			for (uint64_t done = 0; done < range->size && !is_ending; done += PUNCH_BYTES) {
-				punch(file, range->offset + done, range->size - done < PUNCH_BYTES ? range->size - done : PUNCH_BYTES);
+				punch(file, range->offset + done,
+				      range->size - done < PUNCH_BYTES ? range->size - done : PUNCH_BYTES);
 				pthread_mutex_lock(&store->lock);
 				is_ending = file->is_ending;
 				pthread_mutex_unlock(&store->lock);

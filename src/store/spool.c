@@ -3,12 +3,12 @@
  *     extents of the spill file, taken as they are needed:   │ piece │ piece │ piece │ … free │        │ piece │ … │
  *                                                            └ a place: extent, page, CRC32C, kept by the caller
  *
- * A chunk that is spilled has some two hundred bytes of bookkeeping and was in the store's memory before; of pieces of a few pages, of
- * which there are a hundred thousand, that is too much. Here neighbours are written by one call, whomever they belong to, and
- * nothing is given back before the end, which is one step for each extent.
+ * A chunk that is spilled has some two hundred bytes of bookkeeping and was in the store's memory before; of pieces of
+ * a few pages, of which there are a hundred thousand, that is too much. Here neighbours are written by one call,
+ * whomever they belong to, and nothing is given back before the end, which is one step for each extent.
  *
- * Threads: whoever writes is one thread; readers look at places only that were told to them afterwards. Figures of the store are
- * under its lock.
+ * Threads: whoever writes is one thread; readers look at places only that were told to them afterwards. Figures of the
+ * store are under its lock.
  */
 #include "base/hash.h"
 #include "base/list.h"
@@ -76,7 +76,8 @@ static int write_run(struct weir_spool *spool, const struct weir_spool_piece *pi
 		int now = i || room_of(spool) < size ? extent_open(spool, first + i, size, err) : WEIR_OK;
 
 		if (!now)
-			now = weir_spill_file_fill(spool->extents.items[spool->open], spool->used, pieces, count, size, err);
+			now = weir_spill_file_fill(spool->extents.items[spool->open], spool->used, pieces, count, size,
+						   err);
 		if (!now) {
 			weir_error_clear(err);
 			return WEIR_OK;
@@ -84,7 +85,8 @@ static int write_run(struct weir_spool *spool, const struct weir_spool_piece *pi
 		if (i == 0 || now == WEIR_E_NO_SPACE)
 			code = now;
 		if (length < sizeof(all))
-			length += (size_t)snprintf(all + length, sizeof(all) - length, "%s%s", i ? "; " : "", err->message);
+			length += (size_t)snprintf(all + length, sizeof(all) - length, "%s%s", i ? "; " : "",
+						   err->message);
 	}
 	return store->file_count == 1 ? code : weir_error_set(err, code, "%s", all);
 }
@@ -117,7 +119,8 @@ int weir_spool_write(struct weir_spool *spool, const struct weir_spool_piece *pi
 
 		if (spool->is_dense && room < size)
 			room = UINT64_MAX;
-		for (end = first + 1; end < count && end - first < WEIR_SPOOL_PIECES_MAX && size % unit_of(spool) == 0; end++) {
+		for (end = first + 1; end < count && end - first < WEIR_SPOOL_PIECES_MAX && size % unit_of(spool) == 0;
+		     end++) {
 			if (size + pieces[end].size > room)
 				break;
 			size += pieces[end].size;
@@ -143,7 +146,8 @@ int weir_spool_read(const struct weir_spool *spool, struct weir_spool_place plac
 		    struct weir_error *err)
 {
 	struct weir_store *store = spool->store;
-	int code = weir_spill_file_get(spool->extents.items[place.extent], place.unit * unit_of(spool), place.crc, to, size, err);
+	int code = weir_spill_file_get(spool->extents.items[place.extent], place.unit * unit_of(spool), place.crc, to,
+				       size, err);
 
 	pthread_mutex_lock(&store->lock);
 	store->spill_reads += !code;

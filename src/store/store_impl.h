@@ -48,7 +48,8 @@ struct weir_space {
 
 struct weir_range *weir_range_new(struct weir_account *account, struct weir_error *err);
 void weir_range_free(struct weir_account *account, struct weir_range *range);
-/* Adds [offset, offset + size) of `home` as free; `last` is the home's last range so far, or NULL. Takes over `range`. */
+/* Adds [offset, offset + size) of `home` as free; `last` is the home's last range so far, or NULL. Takes over
+ * `range`. */
 void weir_space_add(struct weir_space *space, struct weir_range *range, void *home, struct weir_range *last,
 		    uint64_t offset, uint64_t size);
 /* NULL: nothing fits. What is left over needs a range: *spare, then set to NULL. */
@@ -81,13 +82,16 @@ struct weir_region {
 	uint32_t in_use; /* ranges taken, also for trimming */
 };
 
-/* A range of `size` bytes, backed and charged, counted as resident. region NULL: one of the driver's. Where there is a writer instead of STORE_BACKED
- * it is counted as if it were backed: its pages come as they are written (weir_region_write), or all that it lacks at once (weir_region_back). */
-int weir_region_take(struct weir_store *store, struct weir_region *region, uint64_t size, int writer, struct weir_range **out,
-		     struct weir_error *err);
-int weir_region_write(const struct weir_range *range, uint64_t offset, const void *bytes, uint64_t size, struct weir_error *err);
+/* A range of `size` bytes, backed and charged, counted as resident. region NULL: one of the driver's. Where there is a
+ * writer instead of STORE_BACKED it is counted as if it were backed: its pages come as they are written
+ * (weir_region_write), or all that it lacks at once (weir_region_back). */
+int weir_region_take(struct weir_store *store, struct weir_region *region, uint64_t size, int writer,
+		     struct weir_range **out, struct weir_error *err);
+int weir_region_write(const struct weir_range *range, uint64_t offset, const void *bytes, uint64_t size,
+		      struct weir_error *err);
 int weir_region_back(const struct weir_range *range, struct weir_error *err);
-/* Back to the free list, warm, or to the kernel where nobody will reuse it, or it was not backed. Not under the lock. */
+/* Back to the free list, warm, or to the kernel where nobody will reuse it, or it was not backed. Not under the
+ * lock. */
 void weir_region_give(struct weir_store *store, struct weir_range *range, bool is_backed);
 uint8_t *weir_region_view(struct weir_region *region, struct weir_error *err);
 /* A private map of these bytes alone, for munmap; NULL where the process can have no more. */
@@ -126,8 +130,8 @@ int weir_spill_file_write(struct weir_spill_file *file, const uint8_t *bytes, ui
 			  struct weir_error *err);
 /* Fills `bytes`, or fails and leaves in it what must not be used. */
 int weir_spill_file_read(struct weir_extent extent, uint8_t *bytes, uint64_t size, struct weir_error *err);
-/* The same in steps: an extent of so many bytes that nobody has written; pieces one behind the other into it, `offset` bytes from its
- * beginning, all of which have `size`; some of it, whose checksum is `crc`. */
+/* The same in steps: an extent of so many bytes that nobody has written; pieces one behind the other into it, `offset`
+ * bytes from its beginning, all of which have `size`; some of it, whose checksum is `crc`. */
 int weir_spill_file_take(struct weir_spill_file *file, uint64_t size, struct weir_range **out, struct weir_error *err);
 int weir_spill_file_fill(const struct weir_range *range, uint64_t offset, const struct weir_spool_piece *pieces,
 			 uint32_t count, uint64_t size, struct weir_error *err);
@@ -147,11 +151,12 @@ struct weir_store {
 	uint64_t region_size;
 	struct weir_spill_file *files;
 	uint32_t file_count;
-	int pagemap;             /* −1: none */
-	pthread_mutex_t lock;    /* guards all below, and what says so above; rank: store */
-	pthread_cond_t settled;  /* with lock: a chunk is no longer SPILLING or RESTORING; nobody trims any more */
-	uint32_t trimming;       /* threads that have free ranges out to give their pages back */
-	struct weir_space spaces[STORE_SPACES]; /* of the driver's regions: what is mapped before it is written grows the first */
+	int pagemap;            /* −1: none */
+	pthread_mutex_t lock;   /* guards all below, and what says so above; rank: store */
+	pthread_cond_t settled; /* with lock: a chunk is no longer SPILLING or RESTORING; nobody trims any more */
+	uint32_t trimming;      /* threads that have free ranges out to give their pages back */
+	/* of the driver's regions: what is mapped before it is written grows the first */
+	struct weir_space spaces[STORE_SPACES];
 	struct weir_region *regions;
 	uint64_t regions_size[STORE_SPACES]; /* of the driver's */
 	uint32_t region_number_next, file_next;
@@ -172,11 +177,11 @@ enum chunk_state {
 struct weir_chunk {
 	struct weir_store *store;
 	_Atomic uint32_t refs;
-	uint64_t size; /* fixed once sealed; before that, what was reserved and is left */
+	uint64_t size;   /* fixed once sealed; before that, what was reserved and is left */
 	bool is_foreign; /* a worker has written it */
 	/* Under the store's lock. */
 	enum chunk_state state;
-	bool is_bare; /* when RESERVED: some of its pages may not be there */
+	bool is_bare;                   /* when RESERVED: some of its pages may not be there */
 	uint32_t pins, owners, viewers; /* viewers: owners in the region's view; the others have maps of their own */
 	int64_t faults;                 /* the process's page faults when it got its first viewer */
 	struct weir_range *range;       /* but when SPILLED or RESTORING */

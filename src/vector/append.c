@@ -1,13 +1,14 @@
 /* gather: vectors go in, one growing batch comes out.
  *
  * Each column grows buffers of its own, doubling: validity bits (made only once a null is seen), then values, bits or
- * offsets, then the bytes of strings: the one copy that a value sees on its way. Nested columns grow in a builder, run of
- * rows after run of rows. A column of DICTIONARY_TYPE grows codes and the distinct values met so far; codes of a vector's
- * dictionary are mapped through a table kept as long as its id stays the same.
+ * offsets, then the bytes of strings: the one copy that a value sees on its way. Nested columns grow in a builder, run
+ * of rows after run of rows. A column of DICTIONARY_TYPE grows codes and the distinct values met so far; codes of a
+ * vector's dictionary are mapped through a table kept as long as its id stays the same.
  *
- * Lists of one length of fixed-width values grow as if each list were one wide value, and move into a builder when the first
- * null comes. For them and for fixed-width columns a reader may write straight into the growing memory (decode_to), which may
- * be that of a chunk (place): then a value is copied once on its way from the file to where it stays.
+ * Lists of one length of fixed-width values grow as if each list were one wide value, and move into a builder when the
+ * first null comes. For them and for fixed-width columns a reader may write straight into the growing memory
+ * (decode_to), which may be that of a chunk (place): then a value is copied once on its way from the file to where it
+ * stays.
  *
  * Threads: one at a time.
  */
@@ -43,7 +44,8 @@ struct weir_gather {
 	struct gather_column *columns;
 };
 
-/* Gathered rows of this many bytes are a sign that those expected will come. A few do not say how long the others are. */
+/* Gathered rows of this many bytes are a sign that those expected will come. A few do not say how long the others
+ * are. */
 enum { EXPECT_BYTES = 64 << 10, EXPECT_ROWS = 16 };
 
 static int grow(struct weir_gather *gather, struct growing *buffer, size_t size, struct weir_error *err)
@@ -89,20 +91,23 @@ static int grow_rows(struct weir_gather *gather, struct gather_column *it, uint3
 	return grow(gather, &it->values, size, err);
 }
 
-/* So many bytes of values whose rows are as long as those before them, or what all rows that are expected would need then. */
+/* So many bytes of values whose rows are as long as those before them, or what all rows that are expected would need
+ * then. */
 static size_t expected_bytes(const struct weir_gather *gather, const struct growing *buffer, size_t size)
 {
 	size_t expected;
 
 	if (size <= buffer->capacity || size < EXPECT_BYTES || gather->row_count < EXPECT_ROWS ||
-	    weir_mul_overflows(buffer->size / (size_t)gather->row_count + 1, (size_t)gather->rows_expected, &expected) ||
+	    weir_mul_overflows(buffer->size / (size_t)gather->row_count + 1, (size_t)gather->rows_expected,
+			       &expected) ||
 	    expected > PTRDIFF_MAX / 2)
 		return size;
 	expected = expected < gather->bytes_expected ? expected : gather->bytes_expected;
 	return expected > size ? expected : size;
 }
 
-/* Puts `count` bits at bit position `at` of the buffer, whose bits past `at` are then unspecified but in its capacity. */
+/* Puts `count` bits at bit position `at` of the buffer, whose bits past `at` are then unspecified but in its
+ * capacity. */
 static int bits_append(struct weir_gather *gather, struct growing *buffer, int64_t at, const uint64_t *bits,
 		       uint32_t count, struct weir_error *err)
 {
@@ -285,7 +290,8 @@ static int push_bytes(struct weir_gather *gather, struct gather_column *it, cons
 	bool is_large = it->value_type->id == WEIR_LARGE_STRING || it->value_type->id == WEIR_LARGE_BINARY;
 	size_t width = is_large ? 8 : 4, total = 0, at = it->bytes.size;
 	uint32_t count = selection->count;
-	int code = grow(gather, &it->values, expected_bytes(gather, &it->values, it->values.size + (count + 1) * width), err);
+	int code = grow(gather, &it->values, expected_bytes(gather, &it->values, it->values.size + (count + 1) * width),
+			err);
 
 	if (code)
 		return code;

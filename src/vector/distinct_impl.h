@@ -2,9 +2,9 @@
  *
  *     init ─▶ (map, find) … ─▶ finish `values` ─▶ forget ─▶ again, or release
  *
- * Values are found by their hashes, with open addressing. Those of a vector's dictionary are looked for once: a table says which of
- * its codes have which number, as long as its id stays the same. Nested values are not compared: whoever has them appends to
- * `values` himself, and enters their numbers in `map`. Threads: one at a time. */
+ * Values are found by their hashes, with open addressing. Those of a vector's dictionary are looked for once: a table
+ * says which of its codes have which number, as long as its id stays the same. Nested values are not compared: whoever
+ * has them appends to `values` himself, and enters their numbers in `map`. Threads: one at a time. */
 #ifndef WEIR_VECTOR_DISTINCT_IMPL_H
 #define WEIR_VECTOR_DISTINCT_IMPL_H
 

@@ -1,7 +1,7 @@
 /* kernels: the loops over vectors that are compiled once per CPU level (base/cpu.h) and chosen from a table.
  *
- * Bit arrays are words of 64, row i is bit i % 64 of word i / 64. Writers of bits write whole words: WEIR_BIT_WORDS(count)
- * of them; bits past the last row are unspecified. Values past `count` are never read.
+ * Bit arrays are words of 64, row i is bit i % 64 of word i / 64. Writers of bits write whole words:
+ * WEIR_BIT_WORDS(count) of them; bits past the last row are unspecified. Values past `count` are never read.
  */
 #ifndef WEIR_VECTOR_KERNELS_H
 #define WEIR_VECTOR_KERNELS_H
@@ -42,8 +42,8 @@ struct weir_vector_kernels {
 	void (*bits_and_not)(uint64_t *out, const uint64_t *a, const uint64_t *b, uint32_t words); /* a & ~b */
 	void (*bits_not)(uint64_t *out, const uint64_t *a, uint32_t words);
 
-	/* The rows whose bit is set in `keep` and (unless NULL) in `valid`, ascending; of all rows, or of a list, which may
-	 * be the output. rows_out has room for row_count rounded up to 16. */
+	/* The rows whose bit is set in `keep` and (unless NULL) in `valid`, ascending; of all rows, or of a list, which
+	 * may be the output. rows_out has room for row_count rounded up to 16. */
 	uint32_t (*select_all)(const uint64_t *keep, const uint64_t *valid, uint32_t row_count, uint16_t *rows_out);
 	uint32_t (*select_rows)(const uint16_t *rows, uint32_t count, const uint64_t *keep, const uint64_t *valid,
 				uint16_t *rows_out);

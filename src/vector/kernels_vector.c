@@ -1,8 +1,8 @@
 /* The kernels of kernels.h, compiled once per CPU level.
  *
  * Plain loops, and where the benchmark beside them (bench/micro/vector_kernels.c) shows 1.3 times, the processor's own
- * instructions: comparisons to masks and VPCOMPRESSD at v4 (VPCOMPRESSW is not part of that level, so rows are compressed
- * as 32 bits, sixteen at a time, and narrowed), PEXT over byte positions at v3.
+ * instructions: comparisons to masks and VPCOMPRESSD at v4 (VPCOMPRESSW is not part of that level, so rows are
+ * compressed as 32 bits, sixteen at a time, and narrowed), PEXT over byte positions at v3.
  */
 #include "base/cpu.h"
 #include "vector/kernels.h"
@@ -36,8 +36,8 @@ static void bits_not(uint64_t *out, const uint64_t *a, uint32_t words)
 		out[i] = ~a[i];
 }
 
-/* Rows `base` + j for each set bit j of `word`, to `out`; may write past the last one, up to 16 in all from any set of 16
- * bits. Returns how many. */
+/* Rows `base` + j for each set bit j of `word`, to `out`; may write past the last one, up to 16 in all from any set of
+ * 16 bits. Returns how many. */
 static inline uint32_t select_word(uint64_t word, uint32_t base, uint16_t *out)
 {
 #if defined(__AVX512F__)

@@ -134,7 +134,8 @@ static const struct weir_view *view_of(const struct weir_column *column, uint32_
 {
 	const struct weir_view *views = column->values;
 
-	if (column->form == WEIR_UNDECODED || column->type->layout != WEIR_LAYOUT_BYTES || !weir_column_valid(column, row))
+	if (column->form == WEIR_UNDECODED || column->type->layout != WEIR_LAYOUT_BYTES ||
+	    !weir_column_valid(column, row))
 		return NULL;
 	if (column->form == WEIR_DICTIONARY)
 		return (const struct weir_view *)column->dictionary->values + ((const uint32_t *)column->values)[row];

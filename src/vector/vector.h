@@ -1,5 +1,5 @@
-/* vector: what native steps hand to each other: at most 4,096 rows, columns in one of four forms, and a selection instead
- * of a copy after a filter.
+/* vector: what native steps hand to each other: at most 4,096 rows, columns in one of four forms, and a selection
+ * instead of a copy after a filter.
  *
  * Lifetime: a vector and everything it points to is borrowed from its producer until that producer's next call. A
  * consumer that keeps something copies it (into a page, a chunk, a row). So nothing here is counted, and a fused chain
@@ -10,9 +10,10 @@
  *     BYTES   struct weir_view a row          NESTED  column.nested, an Arrow array; row i is nested_offset + i
  * FLAT has row_count values, at the row's own position also when the rows were decoded for a selection only: positions
  * that are not selected are unspecified (a view there must not be followed; a bit or number may be computed with, an
- * error raised for it must not be reported). CONSTANT has one value, index 0. DICTIONARY has uint32_t codes in values and
- * values of its own in `dictionary` (codes of null rows are unspecified but inside the dictionary, or 0 when it is empty).
- * UNDECODED has only `pending`; weir_column_decode turns it into one of the others, once, for the rows selected then.
+ * error raised for it must not be reported). CONSTANT has one value, index 0. DICTIONARY has uint32_t codes in values
+ * and values of its own in `dictionary` (codes of null rows are unspecified but inside the dictionary, or 0 when it is
+ * empty). UNDECODED has only `pending`; weir_column_decode turns it into one of the others, once, for the rows selected
+ * then.
  *
  * Validity: bit set = value present; NULL = all present. CONSTANT: one bit. Bits of unselected rows are unspecified.
  */
@@ -83,10 +84,10 @@ struct weir_pending {
 	/* Fills `column` (form, values, validity …) for the selected rows; everything else in it stays. */
 	int (*decode)(struct weir_pending *pending, const struct weir_selection *selection, struct weir_column *column,
 		      struct weir_error *err);
-	/* Straight to where they stay: writes the values of rows [first, first + count), as they lie in an Arrow array, to `out`
-	 * (weir_type_row_bytes a row, no byte more). *done: how many of them, from `first` on; it stops where a row is null, or
-	 * where the usual way is as good. Rows before first + *done are gone then: later calls, of decode too, are for later
-	 * rows alone. NULL: never. */
+	/* Straight to where they stay: writes the values of rows [first, first + count), as they lie in an Arrow array,
+	 * to `out` (weir_type_row_bytes a row, no byte more). *done: how many of them, from `first` on; it stops where
+	 * a row is null, or where the usual way is as good. Rows before first + *done are gone then: later calls, of
+	 * decode too, are for later rows alone. NULL: never. */
 	int (*decode_to)(struct weir_pending *pending, uint32_t first, uint32_t count, uint8_t *out, uint32_t *done,
 			 struct weir_error *err);
 };
@@ -111,22 +112,25 @@ struct weir_vector {
 	struct weir_selection selection;
 	uint32_t column_count;
 	struct weir_column *columns;
-	/* Where row 0 came from, for messages: file and row number in it; −1: nobody knows (the middle of a text file). */
+	/* Where row 0 came from, for messages: file and row number in it; −1: nobody knows (the middle of a text
+	 * file). */
 	const char *source;
 	int64_t source_row;
 };
 
-/* Decodes an UNDECODED column for the vector's selection; a no-op otherwise. Later narrowing of the selection is fine. */
+/* Decodes an UNDECODED column for the vector's selection; a no-op otherwise. Later narrowing of the selection is
+ * fine. */
 int weir_column_decode(struct weir_vector *vector, uint32_t column, struct weir_error *err);
-/* Whoever asked first is not to blame for what a file holds, nor for the memory that it takes: an error of decoding, if `code`
- * says there is one, is the read's. */
+/* Whoever asked first is not to blame for what a file holds, nor for the memory that it takes: an error of decoding, if
+ * `code` says there is one, is the read's. */
 void weir_vector_blame(const struct weir_vector *vector, int code, struct weir_error *err);
 int weir_vector_decode_all(struct weir_vector *vector, struct weir_error *err);
 /* Bytes of a row's texts and binary values, as far as they are decoded. */
 uint64_t weir_vector_text_bytes(const struct weir_vector *vector, uint32_t row);
 
-/* Cutting a vector by its selected rows: begin decodes all columns, so that each piece finds them; then cut takes pieces of
- * at most `count` rows off the front of `rest` until none are left. `numbers` has room for a vector's rows. */
+/* Cutting a vector by its selected rows: begin decodes all columns, so that each piece finds them; then cut takes
+ * pieces of at most `count` rows off the front of `rest` until none are left. `numbers` has room for a vector's
+ * rows. */
 int weir_vector_cut_begin(struct weir_vector *vector, uint16_t *numbers, struct weir_vector *rest,
 			  struct weir_error *err);
 struct weir_vector weir_vector_cut(struct weir_vector *rest, uint64_t count);
@@ -159,11 +163,11 @@ int weir_gather_push(struct weir_gather *gather, struct weir_vector *vector, str
 /* The selected rows from number `begin` on, `count` of them. Parts of a vector are pushed in order. */
 int weir_gather_push_part(struct weir_gather *gather, struct weir_vector *vector, uint32_t begin, uint32_t count,
 			  struct weir_error *err);
-/* About so many rows will come before finish: memory for them is taken at once when the first have come, and where these say how long the
- * others are, no more than `bytes_max` for a column. */
+/* About so many rows will come before finish: memory for them is taken at once when the first have come, and where
+ * these say how long the others are, no more than `bytes_max` for a column. */
 void weir_gather_expect(struct weir_gather *gather, int64_t rows, int64_t bytes_max);
-/* Where the values of a column with weir_type_row_bytes are to lie, `capacity` bytes (a multiple of 64): borrowed until finish
- * or free, and what finish gives points into it if the rows fitted. Only while the gatherer is empty. */
+/* Where the values of a column with weir_type_row_bytes are to lie, `capacity` bytes (a multiple of 64): borrowed until
+ * finish or free, and what finish gives points into it if the rows fitted. Only while the gatherer is empty. */
 void weir_gather_place(struct weir_gather *gather, uint32_t column, uint8_t *memory, size_t capacity);
 int64_t weir_gather_rows(const struct weir_gather *gather);
 uint64_t weir_gather_bytes(const struct weir_gather *gather);

@@ -1,5 +1,5 @@
-/* Bytes as a text file: an error or the lines that a simple reading finds, the same when the file is cut in two. The first
- * two bytes say where. */
+/* Bytes as a text file: an error or the lines that a simple reading finds, the same when the file is cut in two. The
+ * first two bytes say where. */
 #include "../c/format/lines_cut.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);

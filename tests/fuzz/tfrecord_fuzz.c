@@ -1,5 +1,5 @@
-/* Bytes as a TFRecord file: an error with its place, or rows; cut in two, the same rows. Checksums are made to agree first, or no
- * change would ever be seen behind them; the last byte says whether. */
+/* Bytes as a TFRecord file: an error with its place, or rows; cut in two, the same rows. Checksums are made to agree
+ * first, or no change would ever be seen behind them; the last byte says whether. */
 #include "base/hash.h"
 #include "../c/format/inferred_feed.h"
 

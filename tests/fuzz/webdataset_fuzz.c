@@ -1,5 +1,5 @@
-/* Bytes as a WebDataset shard: an error with its place, or rows; read in two ranges, the same rows. Checksums of headers are made to
- * agree first; the last byte says whether. */
+/* Bytes as a WebDataset shard: an error with its place, or rows; read in two ranges, the same rows. Checksums of
+ * headers are made to agree first; the last byte says whether. */
 #include "../c/format/inferred_feed.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
@@ -36,7 +36,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 		char *text = strndup(feed.rows.data, feed.rows.size);
 		uint64_t cut = 1 + (uint64_t)copy[0] % (uint64_t)(rows - 1);
 
-		if (inferred_feed_run(&feed, copy, size, cut) || feed.row_count != rows || strcmp(feed.rows.data, text) != 0)
+		if (inferred_feed_run(&feed, copy, size, cut) || feed.row_count != rows ||
+		    strcmp(feed.rows.data, text) != 0)
 			abort();
 		free(text);
 	}

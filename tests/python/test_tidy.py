@@ -58,6 +58,8 @@ PLANTED = [
     ("docs/a.md", "text \n", "blanks at the end"),
     ("src/base/a.c", "int x;", "no newline"),
     ("src/base/a.c", "int x;\n" * 1001, "more than 1000"),
+    ("src/base/a.c", "\t/* " + "x" * 108 + " */\n", "more than 120 columns"),
+    ("src/base/a.c", '\tf("' + "x" * 120 + '");\n', None),
     ("src/base/a.c", "int x;\n" * 1000, None),
     ("src/base/a.c", "/* TO" "DO: more */\n", "unfinished"),
     ("src/base/a.h", "size_t f(void);\n", "does not compile alone"),

@@ -1,5 +1,6 @@
-/* Chunks between stages, by the number that the executor gave them, and the threads that take them to disk and back. The
- * number's low half is a place in a list, which the executor uses again; the high half says which use of it is meant. */
+/* Chunks between stages, by the number that the executor gave them, and the threads that take them to disk and back.
+ * The number's low half is a place in a list, which the executor uses again; the high half says which use of it is
+ * meant. */
 #include "backend/local/local_impl.h"
 
 #include <stdio.h>
@@ -296,7 +297,8 @@ int weir_session_spill(struct weir_session *session, int64_t resident_max, struc
 		struct weir_error why = {0};
 		int code = weir_chunk_spill(chunk, &why);
 
-		if (code && code != WEIR_E_CANCELLED) { /* the disk is full, or gone; one that is being read stays, that is all */
+		/* the disk is full, or gone; one that is being read stays, that is all */
+		if (code && code != WEIR_E_CANCELLED) {
 			refused = code;
 			*err = why;
 		}

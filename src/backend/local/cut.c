@@ -3,11 +3,12 @@
  *     files, ranges, exchanges      by whoever has the event, at once, under the run's lock
  *     streams (source_ops->waits)   by a thread of the run, without the lock; the answer comes when it is there
  *
- * A stream is made by somebody else: the program, or a run of functions in front of this one. Nobody knows how long that takes or what
- * it waits for, and it may be memory that this run has. So the lock must be free meanwhile: lanes and workers report, the run hears of
- * its budget and gives back what another run's turn needs.
+ * A stream is made by somebody else: the program, or a run of functions in front of this one. Nobody knows how long
+ * that takes or what it waits for, and it may be memory that this run has. So the lock must be free meanwhile: lanes
+ * and workers report, the run hears of its budget and gives back what another run's turn needs.
  *
- * Threads. One cut at a time, since the executor asks for one. Splits are opened and freed by others at the same time. */
+ * Threads. One cut at a time, since the executor asks for one. Splits are opened and freed by others at the same
+ * time. */
 #include "base/clock.h"
 #include "backend/local/local_impl.h"
 
@@ -20,7 +21,8 @@ struct cut {
 
 static void take(const struct weir_fragment *fragment, struct cut *cut)
 {
-	cut->code = fragment->source_ops->split_next(fragment->source, &cut->task.info, &cut->task.split, &cut->done, &cut->err);
+	cut->code = fragment->source_ops->split_next(fragment->source, &cut->task.info, &cut->task.split, &cut->done,
+						     &cut->err);
 }
 
 /* Under run->lock: what the executor is told. False: of an error, too, which is to be told before. */
@@ -33,7 +35,8 @@ static bool keep(struct weir_local_run *run, struct cut *cut, struct weir_event 
 		cut->code = weir_list_push(&run->tasks, run->account, &cut->err, cut->task);
 		if (!cut->code) {
 			run->bytes_est_known += cut->task.info.bytes_est;
-			*answer = (struct weir_event){.kind = WEIR_EV_SPLIT_CUT, .bytes = (int64_t)cut->task.info.memory_est};
+			*answer = (struct weir_event){.kind = WEIR_EV_SPLIT_CUT,
+						      .bytes = (int64_t)cut->task.info.memory_est};
 			return true;
 		}
 		fragment->source_ops->split_free(fragment->source, cut->task.split);

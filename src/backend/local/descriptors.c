@@ -1,9 +1,10 @@
-/* How many worker processes the limit on open files (RLIMIT_NOFILE) leaves room for. A run learns it before it starts: it has fewer workers then, rather
- * than one that cannot be started in the middle.
+/* How many worker processes the limit on open files (RLIMIT_NOFILE) leaves room for. A run learns it before it starts:
+ * it has fewer workers then, rather than one that cannot be started in the middle.
  *
- * What a run may come to need is promised to it until its end. Of what is open now, workers' descriptors were promised to their runs: so the room
- * is the limit without what else is open, and without all promises. Files of lanes are not known beforehand: some room is left for them.
- * The limit itself is the user's, who may have programs below that cannot do with a larger one (select). */
+ * What a run may come to need is promised to it until its end. Of what is open now, workers' descriptors were promised
+ * to their runs: so the room is the limit without what else is open, and without all promises. Files of lanes are not
+ * known beforehand: some room is left for them. The limit itself is the user's, who may have programs below that cannot
+ * do with a larger one (select). */
 #include "base/log.h"
 #include "backend/local/local_impl.h"
 #include "backend/local/worker_impl.h"
@@ -13,9 +14,10 @@
 #include <sys/resource.h>
 
 enum {
-	OF_WORKER = 8,   /* socket, lifeline, bell, pidfd, statm, memory, two outputs */
-	OF_STARTING = 12, /* its own ends of them as well, until it has them, and the zygote's when that is started again */
-	OF_LANE = 2,     /* a file that it reads, one that it writes */
+	OF_WORKER = 8, /* socket, lifeline, bell, pidfd, statm, memory, two outputs */
+	/* its own ends of them as well, until it has them, and the zygote's when that is started again */
+	OF_STARTING = 12,
+	OF_LANE = 2, /* a file that it reads, one that it writes */
 };
 
 /* Relaxed: figures that are right soon enough; nothing else is read by them. */
@@ -78,17 +80,19 @@ int weir_descriptors_fit(struct weir_local_run *run, struct weir_stage_spec *spe
 		lanes += specs[s].kind == WEIR_STAGE_LANES ? specs[s].slots : 0;
 	}
 	/* Far from the limit nobody has to count. */
-	if ((wanted + atomic_load_explicit(&workers_promised, memory_order_relaxed)) * OF_WORKER + lanes * OF_LANE < limit / 2 ||
+	if ((wanted + atomic_load_explicit(&workers_promised, memory_order_relaxed)) * OF_WORKER + lanes * OF_LANE <
+		    limit / 2 ||
 	    (open = open_now()) < 0)
 		goto promise;
 	left = limit - open;
 	if (left < stages * OF_WORKER + OF_STARTING)
-		return weir_error_set(err, WEIR_E_IO,
-				      "%lld of %lld open files are in use, and %lld function%s in worker processes need%s %lld more: raise "
-				      "the limit (ulimit -n %lld), or close some",
-				      (long long)open, (long long)limit, (long long)stages, stages == 1 ? "" : "s",
-				      stages == 1 ? "s" : "", (long long)(stages * OF_WORKER + OF_STARTING),
-				      (long long)(open + wanted * OF_WORKER + OF_STARTING + lanes * OF_LANE));
+		return weir_error_set(
+			err, WEIR_E_IO,
+			"%lld of %lld open files are in use, and %lld function%s in worker processes need%s %lld more: raise "
+			"the limit (ulimit -n %lld), or close some",
+			(long long)open, (long long)limit, (long long)stages, stages == 1 ? "" : "s",
+			stages == 1 ? "s" : "", (long long)(stages * OF_WORKER + OF_STARTING),
+			(long long)(open + wanted * OF_WORKER + OF_STARTING + lanes * OF_LANE));
 	room = left + (atomic_load_explicit(&workers_up, memory_order_relaxed) -
 		       atomic_load_explicit(&workers_promised, memory_order_relaxed)) *
 			      OF_WORKER;
@@ -100,11 +104,13 @@ int weir_descriptors_fit(struct weir_local_run *run, struct weir_stage_spec *spe
 		if (specs[s].kind == WEIR_STAGE_WORKERS)
 			cap(&specs[s], room / OF_WORKER / stages);
 	if (!atomic_exchange_explicit(&has_warned, true, memory_order_relaxed))
-		weir_log(WEIR_LOG_WARN,
-			 "%lld worker process%s instead of %lld, since the limit on open files is %lld, of which %lld are in use: ulimit -n %lld "
-			 "is enough for all",
-			 (long long)workers_of(specs, count), workers_of(specs, count) == 1 ? "" : "es", (long long)wanted,
-			 (long long)limit, (long long)open, (long long)(open + wanted * OF_WORKER + OF_STARTING + lanes * OF_LANE));
+		weir_log(
+			WEIR_LOG_WARN,
+			"%lld worker process%s instead of %lld, since the limit on open files is %lld, of which %lld are in use: ulimit -n %lld "
+			"is enough for all",
+			(long long)workers_of(specs, count), workers_of(specs, count) == 1 ? "" : "es",
+			(long long)wanted, (long long)limit, (long long)open,
+			(long long)(open + wanted * OF_WORKER + OF_STARTING + lanes * OF_LANE));
 promise:
 	run->workers_promised = workers_of(specs, count);
 	atomic_fetch_add_explicit(&workers_promised, run->workers_promised, memory_order_relaxed);

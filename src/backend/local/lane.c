@@ -1,14 +1,14 @@
 /* One thread, one instance of a fragment. It waits for a task, runs it from source to sink, reports, waits again. Its
- * operators keep their state from task to task; a lane that has to wait for work, or that gives up its task, frees all of
- * it, so that an idle lane holds no memory to speak of.
+ * operators keep their state from task to task; a lane that has to wait for work, or that gives up its task, frees all
+ * of it, so that an idle lane holds no memory to speak of.
  *
- * A task of the first stage is a split. Behind a worker stage it is a bundle of chunks, each a batch with a schema of its
- * own: the lane asks the stage's template for the fragment of that schema, and makes its operators anew when it is another
- * than the last. The sink sees one split as long as the schema stays the same; where another one begins another file, the chunks of a
- * bundle come under their common schema first, as far as nothing is lost by it.
+ * A task of the first stage is a split. Behind a worker stage it is a bundle of chunks, each a batch with a schema of
+ * its own: the lane asks the stage's template for the fragment of that schema, and makes its operators anew when it is
+ * another than the last. The sink sees one split as long as the schema stays the same; where another one begins another
+ * file, the chunks of a bundle come under their common schema first, as far as nothing is lost by it.
  *
- * Operators reach the executor through the lane's context and its account's `ask`: each posts an event under the run's lock
- * and sleeps until the core has answered.
+ * Operators reach the executor through the lane's context and its account's `ask`: each posts an event under the run's
+ * lock and sleeps until the core has answered.
  */
 #include "ops/blocks.h"
 #include "backend/local/local_impl.h"
@@ -16,8 +16,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What operators may keep while their lane waits for the next chunk, which comes soon or never: less than it takes to make
- * them anew is worth. */
+/* What operators may keep while their lane waits for the next chunk, which comes soon or never: less than it takes to
+ * make them anew is worth. */
 #define IDLE_KEEP ((int64_t)1 << 20)
 
 static int answer_to_waiting(struct lane *lane, struct weir_error *err)
@@ -113,7 +113,8 @@ static bool is_turn(struct weir_lane_context *context)
 	/* Behind the first stage only the executor knows, and it is asked when it is time to wait. */
 	turn = lane->has_turn || (lane->stage->index == 0 && run->first_open == lane->task.task);
 	pthread_mutex_unlock(&run->lock);
-	/* A split that turns out to be read from the wrong place never says that it is its turn: it ends in wait_turn. */
+	/* A split that turns out to be read from the wrong place never says that it is its turn: it ends in
+	 * wait_turn. */
 	if (turn && !lane->confirmed && weir_chain_needs_confirm(lane->chain))
 		turn = lane->confirmed = weir_chain_confirm(lane->chain, NULL, &err) == WEIR_OK;
 	return turn;
@@ -130,8 +131,8 @@ static void enough(struct weir_lane_context *context)
 	pthread_mutex_unlock(&lane->run->lock);
 }
 
-/* An output, or with `chunk` NULL the mention of one that was accepted before; then the lane waits until it may go on. With
- * the lock held. */
+/* An output, or with `chunk` NULL the mention of one that was accepted before; then the lane waits until it may go on.
+ * With the lock held. */
 static int put_out(struct lane *lane, struct weir_chunk *chunk, int64_t rows, const struct weir_origin *origin,
 		   struct weir_error *err)
 {
@@ -275,7 +276,8 @@ static int push_chunks(struct lane *lane, struct weir_error *err)
 	return code;
 }
 
-/* Memory did not suffice for a vector: if a row of it is a good part of that, the message says which, and how large it is. */
+/* Memory did not suffice for a vector: if a row of it is a good part of that, the message says which, and how large it
+ * is. */
 static void name_row(const struct lane *lane, const struct weir_vector *vector, int code, struct weir_error *err)
 {
 	uint64_t most = 0;
@@ -452,8 +454,9 @@ static int schema_of(struct lane *lane, const struct local_chunk *chunk, struct 
 	return code;
 }
 
-/* The schema of the inputs from `first` on, as far as they have one together: up to *end. What a file holds does not depend on how rows were
- * cut: a column that is null throughout a few of them, or whole numbers, or missing, begins no other file. */
+/* The schema of the inputs from `first` on, as far as they have one together: up to *end. What a file holds does not
+ * depend on how rows were cut: a column that is null throughout a few of them, or whole numbers, or missing, begins no
+ * other file. */
 static int common_schema(struct lane *lane, size_t first, size_t *end, struct weir_schema **out, struct weir_error *err)
 {
 	struct weir_schema *schema = NULL, *next, *both;

@@ -51,7 +51,8 @@ int weir_spawn(const char *const *argv, const char *const *envp, const int fds[W
 	posix_spawnattr_init(&attributes);
 	sigemptyset(&none);
 	sigemptyset(&usual);
-	/* Ignored signals stay ignored over an exec: then its children could not be waited for, its pipes not end it. */
+	/* Ignored signals stay ignored over an exec: then its children could not be waited for, its pipes not end
+	 * it. */
 	sigaddset(&usual, SIGCHLD);
 	sigaddset(&usual, SIGPIPE);
 	posix_spawnattr_setsigmask(&attributes, &none);

@@ -1,7 +1,7 @@
 /* launcher: how a worker process is made, as a table; and the plain one, which starts a program.
  *
- * Nobody waits for a process to exist: a launch is a request. That the process is up is seen when it greets on its socket,
- * that there is none when the socket hangs up, because nobody else holds the other end.
+ * Nobody waits for a process to exist: a launch is a request. That the process is up is seen when it greets on its
+ * socket, that there is none when the socket hangs up, because nobody else holds the other end.
  *
  * Threads: any, for every function of a table.
  */
@@ -30,9 +30,11 @@ struct weir_launcher {
 	int (*launch)(void *self, const int fds[WEIR_LAUNCH_FDS], uint64_t *ticket, struct weir_error *err);
 	/* SIGKILL, as far as it can be reached; the caller has closed its lifeline, which reaches the others. */
 	void (*kill)(void *self, uint64_t ticket);
-	/* It is dead, or as good as: how it ended, as a wait status. The ticket is used up. `wait`: it is worth a moment. */
+	/* It is dead, or as good as: how it ended, as a wait status. The ticket is used up. `wait`: it is worth a
+	 * moment. */
 	int (*status)(void *self, uint64_t ticket, bool wait);
-	/* Private memory of the process that it makes others of, and what none of these has in common with it; NULL: there is no such process. */
+	/* Private memory of the process that it makes others of, and what none of these has in common with it; NULL:
+	 * there is no such process. */
 	void (*memory)(void *self, int64_t *all, int64_t *alone);
 };
 
@@ -43,14 +45,15 @@ struct weir_spawner {
 };
 void weir_spawner_init(struct weir_spawner *spawner, const char *const *argv);
 
-/* What a launcher of programs is made of: a process with these descriptors, stdin from nowhere, and its pidfd for the caller;
- * waiting for it and what became of it. */
+/* What a launcher of programs is made of: a process with these descriptors, stdin from nowhere, and its pidfd for the
+ * caller; waiting for it and what became of it. */
 int weir_spawn(const char *const *argv, const char *const *envp, const int fds[WEIR_LAUNCH_FDS], int *pid, int *pidfd,
 	       struct weir_error *err);
 int weir_wait_status(int pidfd);
 
-/* The same descriptor at 5 or above, close-on-exec, the old one closed: out of the way of those numbers that a new process
- * gets, and of 0–2, into which others may print when the program runs with them closed. −1 stays −1 and errno. */
+/* The same descriptor at 5 or above, close-on-exec, the old one closed: out of the way of those numbers that a new
+ * process gets, and of 0–2, into which others may print when the program runs with them closed. −1 stays −1 and
+ * errno. */
 int weir_fd_above(int fd);
 
 #endif

@@ -29,7 +29,7 @@
 #define RUN_STAGES_MAX 32
 #define RUN_PLACE_MAX (8 * (RUN_STAGES_MAX + 1))
 #define RUN_LEFT_OUT_MAX 1000 /* of tasks that were left out, until somebody asks */
-#define RUN_FAILURES_MAX 8 /* of tasks that may be tried again; the one that ends the run is among the last */
+#define RUN_FAILURES_MAX 8    /* of tasks that may be tried again; the one that ends the run is among the last */
 
 struct weir_session {
 	struct weir_mem *mem;
@@ -40,17 +40,20 @@ struct weir_session {
 	struct weir_log_sink log;
 	char *spill_dir; /* NULL: the default */
 	_Atomic uint32_t refs;
-	/* Of all runs, as they last measured it: what their lanes use, and what of the store is in their books. Relaxed: each is
-	 * right within a moment. */
+	/* Of all runs, as they last measured it: what their lanes use, and what of the store is in their books.
+	 * Relaxed: each is right within a moment. */
 	_Atomic int64_t lanes_used, chunks_booked;
 	_Atomic int64_t held_for_loops; /* by what stands between runs and loops; relaxed, as above */
 	_Atomic int64_t expected;       /* in the program's memory, by its loops; relaxed */
 	_Atomic uint32_t runs_listed;
 	_Atomic int64_t setups; /* of all runs: what workers are given to begin with, in memfds that only they map */
-	_Atomic int64_t workers_measured; /* of all runs: what their workers were last measured to have, and how many are at work; relaxed */
+	/* of all runs: what their workers were last measured to have, and how many are at work; relaxed */
+	_Atomic int64_t workers_measured;
 	_Atomic uint32_t workers_busy;
-	_Atomic int64_t launcher_bytes, launcher_alone; /* of the process that workers are made of, as last measured: all, and what none shares; relaxed */
-	pthread_mutex_t share_lock; /* guards what follows, and what runs have under `load`; rank: inside run, before the store's (share.c) */
+	/* of the process that workers are made of, as last measured: all, and what none shares; relaxed */
+	_Atomic int64_t launcher_bytes, launcher_alone;
+	/* guards what follows, and what runs have under `load`; rank: inside run, before the store's (share.c) */
+	pthread_mutex_t share_lock;
 	struct session_sharing WEIR_LIST(struct weir_local_run *) sharing; /* those that run */
 	struct weir_local_run *turn; /* it may go beyond its share; NULL: nobody wants to */
 	uint64_t turn_number;        /* changes with it */
@@ -58,7 +61,7 @@ struct weir_session {
 	uint64_t taken_ns;           /* when the program last took something, or let go of some */
 	int64_t held;                /* by the program, then */
 	struct weir_mem *program;    /* its own memory for batches; NULL: none */
-	pthread_mutex_t lock;   /* guards what follows; rank: session, before any run's */
+	pthread_mutex_t lock;        /* guards what follows; rank: session, before any run's */
 	struct weir_store *store;
 	struct session_runs WEIR_LIST(struct weir_local_run *) runs; /* those that wait for their end */
 	struct session_kept WEIR_LIST(struct weir_chunk *) kept;     /* oldest first; not referenced */
@@ -126,7 +129,8 @@ struct local_failure {
 	struct weir_run run; /* attempt 0: of none, the worker could not begin */
 	struct weir_chunk *payload;
 	struct weir_origin *origin; /* a reference */
-	bool ends_run; /* unless its task was not wanted any more: never forgotten, there are no more than tasks in flight */
+	/* unless its task was not wanted any more: never forgotten, there are no more than tasks in flight */
+	bool ends_run;
 	char text[WEIR_WORKER_TEXT];
 };
 
@@ -136,7 +140,8 @@ struct local_given {
 	struct weir_run run;
 	struct weir_origin *origin; /* a reference */
 	uint64_t rows;
-	uint64_t outputs_kept; /* of an earlier attempt: the executor drops them by number, so they are mentioned */
+	/* of an earlier attempt: the executor drops them by number, so they are mentioned */
+	uint64_t outputs_kept;
 	bool in_flight;
 };
 
@@ -171,7 +176,8 @@ struct stage {
 	/* WORKERS */
 	const struct weir_call *call;
 	uint32_t slots;
-	_Atomic int64_t pace_rows; /* rows that take TASK_NS; written under run->lock, read by lanes. 0: none were timed */
+	/* rows that take TASK_NS; written under run->lock, read by lanes. 0: none were timed */
+	_Atomic int64_t pace_rows;
 	int64_t slot_memory; /* what a worker is taken to need before it is measured */
 	struct local_worker *workers;
 	struct local_errors WEIR_LIST(struct local_error) errors; /* not told yet; workers.c */
@@ -183,7 +189,7 @@ struct stage {
 /* An event and what comes with it. */
 struct local_event {
 	struct weir_event event;
-	struct weir_chunk *chunk; /* OUTPUT: a reference */
+	struct weir_chunk *chunk;   /* OUTPUT: a reference */
 	struct weir_origin *origin; /* likewise */
 };
 
@@ -226,7 +232,8 @@ struct weir_local_run {
 	const struct weir_run_tail *tail; /* NULL: one stage */
 	struct weir_account *account;
 	struct weir_store *store; /* NULL: one stage */
-	struct weir_store *beside; /* the session's, whose pages count with the process's; NULL: nobody has wanted it yet */
+	/* the session's, whose pages count with the process's; NULL: nobody has wanted it yet */
+	struct weir_store *beside;
 	pthread_mutex_t
 		lock; /* guards everything here, the core and the source; rank: run, before pools, store and frames */
 	pthread_cond_t over; /* a thread of the run has ended, or the run */
@@ -243,7 +250,8 @@ struct weir_local_run {
 	bool cutter_started;
 	bool cut_wanted;
 	pthread_cond_t cut_wake;
-	_Atomic uint64_t cut_since_ns; /* a split is being cut since; 0: none is. Relaxed, as the next two: looked at again */
+	/* a split is being cut since; 0: none is. Relaxed, as the next two: looked at again */
+	_Atomic uint64_t cut_since_ns;
 	struct stage stages[RUN_STAGES_MAX];
 	uint32_t stage_count;
 	uint32_t threads_running;         /* of lanes, pools and disks */
@@ -264,7 +272,7 @@ struct weir_local_run {
 	struct weir_prints prints;
 	struct WEIR_LIST(struct local_failure) failures;
 	struct WEIR_LIST(struct local_failure) left_out; /* that the run went on without; told to whoever asks */
-	struct local_failure failure; /* that the run ended over */
+	struct local_failure failure;                    /* that the run ended over */
 	bool has_failure;
 	uint32_t failure_stage;
 	int64_t told_used, told_booked; /* its part of the session's sums */
@@ -279,15 +287,16 @@ struct weir_local_run {
 	_Atomic int64_t lent_by_user;   /* of that, what the user will let go of; written under the lock, relaxed */
 	_Atomic bool awaited;           /* its consumer waits; relaxed: looked at when there is something to tell */
 	struct local_load load;         /* under session->share_lock */
-	_Atomic int blocked, blocked_cutting; /* threads that wait for somebody outside; whether it is the one that cuts */
-	int64_t overdraft;              /* of a run that has the session for itself */
-	int64_t allowed;                /* what it may have in all, with its workers; where it is not alone */
+	/* threads that wait for somebody outside; whether it is the one that cuts */
+	_Atomic int blocked, blocked_cutting;
+	int64_t overdraft; /* of a run that has the session for itself */
+	int64_t allowed;   /* what it may have in all, with its workers; where it is not alone */
 	bool parked_told;
-	int64_t workers_measured;       /* its part of the session's */
-	int64_t handed_out_before;      /* by earlier runs; that is not taken off */
-	int64_t program_before;         /* in the program's own memory; nor is that */
-	bool listed;                    /* among the session's runs */
-	struct weir_run_stats retired;  /* of exchanges that have been let go of; the rest is empty */
+	int64_t workers_measured;      /* its part of the session's */
+	int64_t handed_out_before;     /* by earlier runs; that is not taken off */
+	int64_t program_before;        /* in the program's own memory; nor is that */
+	bool listed;                   /* among the session's runs */
+	struct weir_run_stats retired; /* of exchanges that have been let go of; the rest is empty */
 	bool cleared; /* between two attempts: the fragment is being built anew and not to be looked at */
 	bool ended;
 	int end_code;
@@ -301,17 +310,20 @@ struct weir_local_run {
 	struct weir_run_stats phases;
 	bool phases_over;
 	_Atomic uint64_t returned_ns; /* when free memory was last given back; relaxed, only to do it seldom */
-	uint64_t measured_ns; /* memory, by whoever did so last */
+	uint64_t measured_ns;         /* memory, by whoever did so last */
 	uint64_t started_ns, ended_ns;
 	uint64_t splits_done, bytes_est_known, bytes_est_done;
 };
 
-/* descriptors.c. Fewer slots of workers, where there are not descriptors enough for all; an error where there are none for one a stage. */
-int weir_descriptors_fit(struct weir_local_run *run, struct weir_stage_spec *specs, uint32_t count, struct weir_error *err);
+/* descriptors.c. Fewer slots of workers, where there are not descriptors enough for all; an error where there are none
+ * for one a stage. */
+int weir_descriptors_fit(struct weir_local_run *run, struct weir_stage_spec *specs, uint32_t count,
+			 struct weir_error *err);
 void weir_descriptors_return(struct weir_local_run *run); /* its workers are gone */
 
-/* session.c. Anonymous memory of this process since the session began, 0 where that cannot be told (false): what accounts have of it, and of
- * what they do not have at most a part of the limit. The rest is the program's own, rows that it keeps as Python objects among it. */
+/* session.c. Anonymous memory of this process since the session began, 0 where that cannot be told (false): what
+ * accounts have of it, and of what they do not have at most a part of the limit. The rest is the program's own, rows
+ * that it keeps as Python objects among it. */
 bool weir_session_anon(const struct weir_session *session, const struct weir_store_stats *store, int64_t *out);
 int64_t weir_session_accounted(const struct weir_session *session, const struct weir_store_stats *store);
 
@@ -358,9 +370,9 @@ void weir_local_bound_workers(struct weir_local_run *run);
 void weir_local_failures_free(struct weir_local_run *run);
 void weir_local_failure_choose(struct weir_local_run *run, const struct weir_action *end);
 
-/* Gives free memory back that malloc keeps, when it is much, and warm frames near the limit: columns by the thousand grow and
- * shrink below the size of a frame, each lane's in an arena of its own. Without the lock; a lane calls it when it is about to
- * use more. */
+/* Gives free memory back that malloc keeps, when it is much, and warm frames near the limit: columns by the thousand
+ * grow and shrink below the size of a frame, each lane's in an arena of its own. Without the lock; a lane calls it when
+ * it is about to use more. */
 void weir_local_return_free(struct weir_local_run *run);
 /* Measures memory, if that was not done a moment ago: a lane is about to be given more. Under run->lock. */
 void weir_local_measure_soon(struct weir_local_run *run);

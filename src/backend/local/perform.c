@@ -1,6 +1,6 @@
-/* Whoever has an event gives it to the core and performs the actions at once, under the run's lock. Performing may cause
- * further events (a split was cut); they queue up and are given in order, never recursively. Nothing here waits: what takes
- * long (reading, writing, starting) is handed to a thread.
+/* Whoever has an event gives it to the core and performs the actions at once, under the run's lock. Performing may
+ * cause further events (a split was cut); they queue up and are given in order, never recursively. Nothing here waits:
+ * what takes long (reading, writing, starting) is handed to a thread.
  */
 #include "base/clock.h"
 #include "backend/local/local_impl.h"
@@ -56,8 +56,8 @@ static void answer(struct weir_local_run *run, struct weir_event event)
 	queue_event(run, &(struct local_event){.event = event});
 }
 
-/* Frees splits that are done, from the front: what is left begins with the oldest unfinished one. Where chunks are made of
- * them they may have to run again, and stay. */
+/* Frees splits that are done, from the front: what is left begins with the oldest unfinished one. Where chunks are made
+ * of them they may have to run again, and stay. */
 static void drop_done_tasks(struct weir_local_run *run)
 {
 	size_t n = 0;

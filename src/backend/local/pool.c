@@ -1,9 +1,9 @@
 /* The pool looks at the workers' rings whenever it is asked, and at their processes when it has slept or LOOK_NS have
  * passed: a busy pool never sleeps, and a dead worker's batches must not wait until it does.
  *
- * One thread waits, any may perform. The lock is held for one worker's answers or one action at a time. What a waiting thread
- * looks at without it (rings, descriptors) stays: a worker that is replaced lies in the graveyard until the waiting thread
- * comes by, which is the only one that frees.
+ * One thread waits, any may perform. The lock is held for one worker's answers or one action at a time. What a waiting
+ * thread looks at without it (rings, descriptors) stays: a worker that is replaced lies in the graveyard until the
+ * waiting thread comes by, which is the only one that frees.
  */
 #include "backend/local/pool.h"
 #include "base/clock.h"
@@ -22,8 +22,9 @@
 #define ROOM_LOOK_NS 2000000 /* while somebody waits for room: what frees memory rings no bell */
 #define ROOM_PATIENCE_NS 1000000000u /* then it is given whoever says no: it might be what all wait for */
 #define ROOM_REFUSE_NS 10000000000u  /* there is none in the machine */
-#define LEAVE_NS 10000000000u        /* for a worker that was told to go while the run goes on: what it has may be waited for */
-#define LAUNCHES_MAX 16              /* of one worker, because the launcher's process was killed */
+/* for a worker that was told to go while the run goes on: what it has may be waited for */
+#define LEAVE_NS 10000000000u
+#define LAUNCHES_MAX 16 /* of one worker, because the launcher's process was killed */
 
 struct slot {
 	struct weir_worker *worker; /* NULL: none */
@@ -252,9 +253,9 @@ int weir_pool_perform(struct weir_pool *pool, const struct weir_action *action, 
 		weir_pool_wake(pool); /* it may wait for room since */
 		break;
 	case WEIR_DO_START_TASK:
-		code = weir_worker_give(slot->worker, action->run, parts, part_count,
-					input_size(parts, part_count) + ROOM_SLACK,
-					(struct weir_batch_kept){(uint32_t)action->outputs_kept, action->rows_kept}, err);
+		code = weir_worker_give(
+			slot->worker, action->run, parts, part_count, input_size(parts, part_count) + ROOM_SLACK,
+			(struct weir_batch_kept){(uint32_t)action->outputs_kept, action->rows_kept}, err);
 		break;
 	default:
 		code = weir_error_set(err, WEIR_E_INTERNAL, "action %d is not a pool's", (int)action->kind);
@@ -409,8 +410,8 @@ static void give_room(struct weir_pool *pool, const struct weir_event *ask, uint
 		pool->room_given_ns = weir_clock_ns();
 }
 
-/* The one that has waited longest comes first; but all are asked for, since one may be allowed what others are not. True:
- * there was one that waited. */
+/* The one that has waited longest comes first; but all are asked for, since one may be allowed what others are not.
+ * True: there was one that waited. */
 static bool give_rooms(struct weir_pool *pool)
 {
 	uint32_t oldest = pool->options.slots;
@@ -469,8 +470,10 @@ static void end_stopped(struct weir_worker *worker)
 	if (atomic_load_explicit(&worker->flight_count, memory_order_relaxed) == 0 ||
 	    !weir_worker_is_stopped(worker, weir_clock_ns()))
 		return;
-	weir_log(WEIR_LOG_WARN, "the worker with pid %lld was stopped (SIGSTOP) and does not go on: it is ended, its batches run again",
-		 (long long)worker->pid);
+	weir_log(
+		WEIR_LOG_WARN,
+		"the worker with pid %lld was stopped (SIGSTOP) and does not go on: it is ended, its batches run again",
+		(long long)worker->pid);
 	weir_worker_kill(worker);
 }
 

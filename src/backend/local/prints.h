@@ -1,7 +1,7 @@
 /* prints: what worker processes write to stdout and stderr, line by line, until somebody takes it.
  *
- * Bounded: what does not fit is dropped and counted, and the next line that fits says how much. A line is what a terminal
- * would show of it: text before a carriage return is overwritten.
+ * Bounded: what does not fit is dropped and counted, and the next line that fits says how much. A line is what a
+ * terminal would show of it: text before a carriage return is overwritten.
  *
  *     init ─▶ put … (pool) ─▶ take … (whoever shows them) ─▶ release
  *
@@ -41,8 +41,8 @@ struct weir_prints {
 int weir_prints_init(struct weir_prints *prints, struct weir_account *account, int doorbell, struct weir_error *err);
 void weir_prints_release(struct weir_prints *prints);
 void weir_prints_put(struct weir_prints *prints, const struct weir_print *line); /* copies the text */
-/* Moves all that wait to `out`, which was empty; weir_print_list_release frees them with the same account. Returns how many
- * were lost after the last of them. */
+/* Moves all that wait to `out`, which was empty; weir_print_list_release frees them with the same account. Returns how
+ * many were lost after the last of them. */
 uint64_t weir_prints_take(struct weir_prints *prints, struct weir_print_list *out);
 void weir_print_list_release(struct weir_print_list *list, struct weir_account *account);
 

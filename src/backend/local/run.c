@@ -1,13 +1,13 @@
-/* A run in this process: the executor under one lock, its stages, and the caller's own thread, which waits, measures memory
- * ten times a second and looks whether somebody asked to cancel.
+/* A run in this process: the executor under one lock, its stages, and the caller's own thread, which waits, measures
+ * memory ten times a second and looks whether somebody asked to cancel.
  *
  *     first stage        then, as often as there are calls                    at last
  *     lanes: fragment ─▶ workers: call ─▶ lanes: template (if it has steps) ─▶ … ─▶ lanes with a sink, or the consumer
  *
  * Between stages lie chunks in the session's store. A run without calls has one stage and no chunks.
  *
- * A fragment behind an exchange has others before it. Each is run to its end first, as a run of its own (a phase), by the
- * thread that waits for this one; memory is shared out anew when its turn has come.
+ * A fragment behind an exchange has others before it. Each is run to its end first, as a run of its own (a phase), by
+ * the thread that waits for this one; memory is shared out anew when its turn has come.
  */
 #include "base/clock.h"
 #include "base/log.h"
@@ -22,9 +22,10 @@ enum { CHUNK_BYTES = 8 << 20, WORKER_START = 16 << 20, BATCH_TIMES = 4, BUNDLE_B
 
 /* ---- runs of one session ---- */
 
-/* Runs share the session's memory alike; what each of them had for itself, they have by turns. With the session's lock. A run is
- * told by its own thread, soon: whoever tells it may have to cut its next split, and wait for rows of the very run that ends here (a
- * stream that the program makes of them); and a lane of it may be waiting for those already, with its lock. */
+/* Runs share the session's memory alike; what each of them had for itself, they have by turns. With the session's lock.
+ * A run is told by its own thread, soon: whoever tells it may have to cut its next split, and wait for rows of the very
+ * run that ends here (a stream that the program makes of them); and a lane of it may be waiting for those already, with
+ * its lock. */
 static void share_budget(struct weir_session *session)
 {
 	atomic_store_explicit(&session->runs_listed, (uint32_t)session->runs.count, memory_order_relaxed);
@@ -172,7 +173,8 @@ static int stage_specs(struct weir_local_run *run, struct weir_stage_spec *specs
 	return WEIR_OK;
 }
 
-/* Large first grants, since writers size their row groups by them, but never all: chunks want room too, and those who ask. */
+/* Large first grants, since writers size their row groups by them, but never all: chunks want room too, and those who
+ * ask. */
 static void share_first_grants(const struct weir_local_run *run, struct weir_stage_spec *specs, uint32_t count,
 			       int64_t budget)
 {
@@ -201,8 +203,8 @@ static void share_first_grants(const struct weir_local_run *run, struct weir_sta
 	}
 }
 
-/* Memory of this process that is in no account, beyond what the reserve is for: a program's own, malloc's loss. `anon`: of
- * weir_session_anon. */
+/* Memory of this process that is in no account, beyond what the reserve is for: a program's own, malloc's loss. `anon`:
+ * of weir_session_anon. */
 static int64_t uncounted(const struct weir_session *session, int64_t anon, const struct weir_store_stats *store)
 {
 	int64_t bytes = anon - weir_session_accounted(session, store) - SESSION_RESERVE;
@@ -214,7 +216,8 @@ static int64_t uncounted(const struct weir_session *session, int64_t anon, const
 static void leave_room(struct weir_session *session, int64_t anon, const struct weir_store_stats *store)
 {
 	int64_t workers = atomic_load_explicit(&session->workers_measured, memory_order_relaxed);
-	int64_t launcher = atomic_load_explicit(workers ? &session->launcher_alone : &session->launcher_bytes, memory_order_relaxed);
+	int64_t launcher = atomic_load_explicit(workers ? &session->launcher_alone : &session->launcher_bytes,
+						memory_order_relaxed);
 
 	weir_mem_beside(session->mem, SESSION_RESERVE + uncounted(session, anon, store) + workers + launcher);
 }
@@ -251,7 +254,8 @@ static int64_t held_by_session(const struct weir_local_run *run)
 	return held > 0 ? held : 0;
 }
 
-/* What is going to be kept of this run's own rows is off its budget from the start: measured, it would come too late. */
+/* What is going to be kept of this run's own rows is off its budget from the start: measured, it would come too
+ * late. */
 static int64_t held_soon(const struct weir_local_run *run)
 {
 	int64_t most = run->tail ? run->tail->consumer.kept_max : 0, kept = most ? weir_session_kept(run->session) : 0;
@@ -265,7 +269,8 @@ static int64_t held_max(const struct weir_local_run *run)
 	return run->session->memory_limit / 2 - SESSION_RESERVE;
 }
 
-/* Beyond that, blocks that are kept go to disk: mostly they are what an exchange has read already. Not under the lock. */
+/* Beyond that, blocks that are kept go to disk: mostly they are what an exchange has read already. Not under the
+ * lock. */
 static void clear_kept(const struct weir_local_run *run)
 {
 	int64_t bytes = held_by_session(run) - held_max(run);
@@ -363,7 +368,8 @@ static int charge_setups(struct weir_local_run *run, struct weir_error *err)
 		}
 	}
 	/* The session's account asks nobody, and a worker that finds no room would be blamed for it. */
-	if (bytes > run->session->memory_limit - SESSION_RESERVE - WORKER_START || weir_account_charge(run->account, bytes, err))
+	if (bytes > run->session->memory_limit - SESSION_RESERVE - WORKER_START ||
+	    weir_account_charge(run->account, bytes, err))
 		return weir_error_set(err, WEIR_E_MEMORY,
 				      "%s and what it refers to take %s, which the memory limit of %s has no room for",
 				      largest ? largest : "the function", weir_format_bytes(most, size, sizeof(size)),
@@ -598,13 +604,17 @@ static void measure(struct weir_local_run *run)
 	if (run->store)
 		beyond -= weir_local_program_bytes(run);
 	beyond = beyond > 0 ? beyond : 0;
-	/* What is resident and in no executor's books: rows of exchanges, blocks that are kept. What the user holds is not ours. */
-	kept = store.resident - store.held_by_user - atomic_load_explicit(&session->chunks_booked, memory_order_relaxed);
+	/* What is resident and in no executor's books: rows of exchanges, blocks that are kept. What the user holds is
+	 * not ours. */
+	kept = store.resident - store.held_by_user -
+	       atomic_load_explicit(&session->chunks_booked, memory_order_relaxed);
 	beyond += kept > 0 ? kept : 0;
 	leave_room(session, anon, &store);
 	/* What was there before the run is off its budget already, be it in the process or in the store. */
 	beyond = (beyond > run->held ? beyond - run->held : 0) + store.warm + store.spilled_memory;
-	weir_local_post(run, (struct weir_event){.kind = WEIR_EV_MEASURED, .slot = WEIR_NO_SLOT, .bytes = weir_local_part(run, beyond)});
+	weir_local_post(run, (struct weir_event){.kind = WEIR_EV_MEASURED,
+						 .slot = WEIR_NO_SLOT,
+						 .bytes = weir_local_part(run, beyond)});
 	weir_local_tell_budget(run);
 }
 
@@ -776,7 +786,8 @@ static void name_rows(const struct weir_local_run *run, struct weir_error *err)
 	for (uint32_t i = 0; i < stats.exchange_count; i++) {
 		const struct weir_exchange_counts *counts = &stats.exchanges[i];
 
-		if (counts->rows && counts->bytes / counts->rows >= (uint64_t)run->session->memory_limit / LARGE_ROW_SHARE &&
+		if (counts->rows &&
+		    counts->bytes / counts->rows >= (uint64_t)run->session->memory_limit / LARGE_ROW_SHARE &&
 		    (!found || counts->bytes / counts->rows > found->bytes / found->rows))
 			found = counts;
 	}
@@ -806,7 +817,8 @@ int weir_local_run_wait(struct weir_local_run *run, struct weir_error *err)
 	due_ns = weir_clock_ns() + MEASURE_MS * 1000000ull;
 	while (run->threads_running > 0) {
 		/* By the clock, however often it is woken before: loops and other runs do so all the time. */
-		struct timespec until = {.tv_sec = (time_t)(due_ns / 1000000000u), .tv_nsec = (long)(due_ns % 1000000000u)};
+		struct timespec until = {.tv_sec = (time_t)(due_ns / 1000000000u),
+					 .tv_nsec = (long)(due_ns % 1000000000u)};
 
 		if (!cancel_sent && is_cancelled(run)) {
 			cancel_sent = true;

@@ -7,8 +7,9 @@
 #include <unistd.h>
 
 enum { IO_THREADS = 4 };
-enum { WARM_SHARE = 16, HELD_WARM_SHARE = 32 }; /* of the limit: what the store keeps warm, and frames beside what loops hold or in the program's memory */
-enum { EXPECTED_SHARE = 4 }; /* of the limit: runs do not go without more before it is there */
+/* of the limit: what the store keeps warm, and frames beside what loops hold or in the program's memory */
+enum { WARM_SHARE = 16, HELD_WARM_SHARE = 32 };
+enum { EXPECTED_SHARE = 4 };    /* of the limit: runs do not go without more before it is there */
 enum { UNEXPLAINED_SHARE = 2 }; /* of the limit: more that no account has is the program's own */
 
 /* CPUs this process may use: its affinity, cut by a cgroup quota. */
@@ -218,8 +219,9 @@ bool weir_session_anon(const struct weir_session *session, const struct weir_sto
 		return false;
 	weir_mem_stats(session->mem, &stats);
 	anon -= session->rss_start + stats.apart;
+	/* What the program had at the session's start and has let go of is not the session's to use. */
 	if (anon < 0)
-		anon = 0; /* what the program had at the session's start and has let go of is not the session's to use */
+		anon = 0;
 	*out = anon < most ? anon : most;
 	return true;
 }
@@ -248,7 +250,8 @@ int64_t weir_session_program_bytes(struct weir_session *session)
 
 int64_t weir_local_program_bytes(struct weir_local_run *run)
 {
-	int64_t expected = atomic_load_explicit(&run->session->expected, memory_order_relaxed), most = run->session->memory_limit / EXPECTED_SHARE;
+	int64_t expected = atomic_load_explicit(&run->session->expected, memory_order_relaxed),
+		most = run->session->memory_limit / EXPECTED_SHARE;
 	/* What is held for loops lies there, too, for the most part. */
 	int64_t bytes = weir_session_program_bytes(run->session) - run->program_before -
 			atomic_load_explicit(&run->session->held_for_loops, memory_order_relaxed);
@@ -265,8 +268,8 @@ void weir_session_expect(struct weir_session *session, int64_t bytes)
 void weir_session_hold(struct weir_session *session, int64_t bytes)
 {
 	atomic_fetch_add_explicit(&session->held_for_loops, bytes, memory_order_relaxed);
-	/* It comes and goes in pieces, which lanes have no use for. Each batch of a loop does: malloc's pages are looked at where much is in no
-	 * account (weir_local_return_free). */
+	/* It comes and goes in pieces, which lanes have no use for. Each batch of a loop does: malloc's pages are
+	 * looked at where much is in no account (weir_local_return_free). */
 	weir_mem_trim_frames(session->mem, (size_t)(session->memory_limit / HELD_WARM_SHARE));
 	if (bytes < SHARE_STEP && bytes > -SHARE_STEP)
 		return; /* within a tenth of a second, then */

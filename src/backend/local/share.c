@@ -1,27 +1,29 @@
-/* Memory among runs at the same time. Each has its share of the budget; together the shares are what one run has by itself. Beyond its
- * share a run's oldest task may go up to the limit, with what the others leave, by turns:
+/* Memory among runs at the same time. Each has its share of the budget; together the shares are what one run has by
+ * itself. Beyond its share a run's oldest task may go up to the limit, with what the others leave, by turns:
  *
- *     wants        its oldest waits for more than the run's share has (weir_core_load)
- *     has the turn of those that want, the one that has waited longest, until it wants no more and no batch of it has all memory
- *     the others   have what it leaves, alike. Who has more than that is parked: nothing of it starts, what only waits gives up what it
+ *     wants its oldest waits for more than the run's share has (weir_core_load) has the turn of those that want, the
+ *     one that has waited longest, until it wants no more and no batch of it has all memory the others have what it
+ *     leaves, alike. Who has more than that is parked: nothing of it starts, what only waits gives up what it
  *                  has (exec.h, BUDGET)
  *
- * The one with the turn waits for what will be heard of by itself in other runs, and for what the program was handed while it is at work
- * (lent). When none of them moves, what they still have is theirs (apart), as is what the program keeps while all its loops wait, up to half of
- * the limit; it goes on with the rest, or ends with an error that has the figures. So nobody waits for one that cannot move.
+ * The one with the turn waits for what will be heard of by itself in other runs, and for what the program was handed
+ * while it is at work (lent). When none of them moves, what they still have is theirs (apart), as is what the program
+ * keeps while all its loops wait, up to half of the limit; it goes on with the rest, or ends with an error that has the
+ * figures. So nobody waits for one that cannot move.
  *
- * A run does not move either while its threads wait for somebody outside: for rows of another run (functions in front of an exchange, a
- * stream that the program makes), or for the program to take some (weir_local_wait_begin). None of them has its run's lock meanwhile, so
- * that the run hears of turns all the same (cut.c), and nothing here takes another run's.
+ * A run does not move either while its threads wait for somebody outside: for rows of another run (functions in front
+ * of an exchange, a stream that the program makes), or for the program to take some (weir_local_wait_begin). None of
+ * them has its run's lock meanwhile, so that the run hears of turns all the same (cut.c), and nothing here takes
+ * another run's.
  *
- * Threads. Figures of all runs are under session->share_lock, which is taken inside a run's lock and takes the store's alone. A run is told what
- * follows from them by its own threads, at their next measurement or when they are woken. */
+ * Threads. Figures of all runs are under session->share_lock, which is taken inside a run's lock and takes the store's
+ * alone. A run is told what follows from them by its own threads, at their next measurement or when they are woken. */
 #include "base/clock.h"
 #include "backend/local/local_impl.h"
 
 #include <string.h>
 
-#define LEAST ((int64_t)8 << 20) /* with less than that a run only keeps memory from others */
+#define LEAST ((int64_t)8 << 20)      /* with less than that a run only keeps memory from others */
 #define UNMEASURED ((int64_t)8 << 20) /* of a worker at work */
 #define QUIET_NS ((uint64_t)1000000000)
 
@@ -159,7 +161,8 @@ void weir_local_share_note(struct weir_local_run *run)
 
 /* ---- turns ---- */
 
-/* Whoever makes a stream may wait for anybody, without a word: one that has not been heard of for a while is not waited for. */
+/* Whoever makes a stream may wait for anybody, without a word: one that has not been heard of for a while is not waited
+ * for. */
 static bool cuts_for_long(const struct weir_local_run *run)
 {
 	uint64_t since = atomic_load_explicit(&run->cut_since_ns, memory_order_relaxed);
@@ -218,8 +221,9 @@ static int64_t left_without_turn(const struct weir_session *session, const struc
 		beyond += more > 0 ? more : 0;
 		within += more <= 0;
 	}
-	return run->load.has > run->share || !within ? run->share
-						     : run->share - (beyond / within < run->share ? beyond / within : run->share);
+	return run->load.has > run->share || !within
+		       ? run->share
+		       : run->share - (beyond / within < run->share ? beyond / within : run->share);
 }
 
 /* What the program holds of all runs' rows: chunks, and batches that loops have made of them. */
@@ -238,7 +242,8 @@ static bool all_loops_wait(const struct weir_session *session)
 	for (size_t i = 0; i < session->sharing.count; i++) {
 		const struct weir_local_run *run = session->sharing.items[i];
 
-		if (run->tail && run->tail->consumer.deliver && !atomic_load_explicit(&run->awaited, memory_order_relaxed))
+		if (run->tail && run->tail->consumer.deliver &&
+		    !atomic_load_explicit(&run->awaited, memory_order_relaxed))
 			return false;
 	}
 	return true;
@@ -272,7 +277,8 @@ bool weir_local_share_waits(struct weir_local_run *run)
 
 static bool is_to_clear(const struct weir_local_run *run)
 {
-	return run->session->turn == run && run->load.wants == INT64_MAX && run->session->turn_cleared != run->session->turn_number;
+	return run->session->turn == run && run->load.wants == INT64_MAX &&
+	       run->session->turn_cleared != run->session->turn_number;
 }
 
 void weir_local_share_clear(struct weir_local_run *run)
@@ -313,7 +319,8 @@ void weir_local_share(struct weir_local_run *run, struct local_share *out)
 		left = session->turn ? left_by_turn(session) : 0;
 		out->has_turn = session->turn == run;
 		if (out->has_turn) {
-			int64_t most = session->memory_limit / HANDED_OUT_PART, kept = held - run->handed_out_before - run->program_before;
+			int64_t most = session->memory_limit / HANDED_OUT_PART,
+				kept = held - run->handed_out_before - run->program_before;
 
 			out->lent = held_by_program(run, held, &is_at_work) + is_to_clear(run);
 			/* While all of its loops wait the program keeps what it has, and it may be much. */
@@ -363,9 +370,9 @@ int64_t weir_local_part(const struct weir_local_run *run, int64_t bytes)
 	return bytes / (runs > 1 ? runs : 1);
 }
 
-/* What the user holds of chunks is his, but a loop works on parts of chunks and lets go of each when the next is there. The
- * machine should not be fuller than the limit for that, so the budget goes without; up to a part, since he may as well keep
- * all that he is given. */
+/* What the user holds of chunks is his, but a loop works on parts of chunks and lets go of each when the next is there.
+ * The machine should not be fuller than the limit for that, so the budget goes without; up to a part, since he may as
+ * well keep all that he is given. */
 static int64_t held_by_user(struct weir_local_run *run)
 {
 	int64_t bytes;
@@ -378,14 +385,16 @@ static int64_t held_by_user(struct weir_local_run *run)
 	return weir_local_part(run, (bytes > 0 ? bytes : 0) + weir_local_program_bytes(run));
 }
 
-/* What workers are made of, while there are none: they count what they have in common with it, and bring the rest along. */
+/* What workers are made of, while there are none: they count what they have in common with it, and bring the rest
+ * along. */
 static int64_t launcher_bytes(const struct weir_local_run *run)
 {
 	const struct weir_session *session = run->session;
 	bool has_workers = atomic_load_explicit(&session->workers_measured, memory_order_relaxed) ||
 			   atomic_load_explicit(&session->workers_busy, memory_order_relaxed);
 
-	return has_workers ? 0 : weir_local_part(run, atomic_load_explicit(&session->launcher_bytes, memory_order_relaxed));
+	return has_workers ? 0
+			   : weir_local_part(run, atomic_load_explicit(&session->launcher_bytes, memory_order_relaxed));
 }
 
 /* What workers have that were told to go and are still there. The executor has forgotten them. */
@@ -434,8 +443,10 @@ void weir_local_tell_budget(struct weir_local_run *run)
 	run->parked_told = share.parked;
 	run->lent_told = lent;
 	atomic_store_explicit(&run->lent_by_user, share.waits ? 0 : lent - share.lent - leaving, memory_order_relaxed);
-	weir_local_post(run, (struct weir_event){
-				     .kind = WEIR_EV_BUDGET, .bytes = bytes, .apart = apart, .lent = lent, .parked = share.parked});
+	weir_local_post(
+		run,
+		(struct weir_event){
+			.kind = WEIR_EV_BUDGET, .bytes = bytes, .apart = apart, .lent = lent, .parked = share.parked});
 }
 
 void weir_local_run_awaited(struct weir_local_run *run)

@@ -1,9 +1,10 @@
-/* The driver's side of a worker process: its beginning and its end. The bytes between the two are drawn in worker_link.h.
+/* The driver's side of a worker process: its beginning and its end. The bytes between the two are drawn in
+ * worker_link.h.
  *
- * Who it is, is known when it greets: the kernel adds the sender's number to the message. Before that it can only be told
- * from its socket: when that hangs up there is no process, or none that will ever greet. Its death is seen on a pidfd, in the
- * same poll() that waits for messages; before DIED is reported the ring is read to its end, since what was said before a
- * death is as good as any other message.
+ * Who it is, is known when it greets: the kernel adds the sender's number to the message. Before that it can only be
+ * told from its socket: when that hangs up there is no process, or none that will ever greet. Its death is seen on a
+ * pidfd, in the same poll() that waits for messages; before DIED is reported the ring is read to its end, since what
+ * was said before a death is as good as any other message.
  */
 #include "backend/local/worker.h"
 #include "base/clock.h"
@@ -203,8 +204,8 @@ static int take_control(struct msghdr *message, int *fd, int64_t *pid)
 	return count;
 }
 
-/* It may have died since it greeted and its number be another's: then its socket has hung up. Without a pidfd it is watched
- * by its socket, as before. */
+/* It may have died since it greeted and its number be another's: then its socket has hung up. Without a pidfd it is
+ * watched by its socket, as before. */
 static void watch_process(struct weir_worker *worker, int64_t pid)
 {
 	struct pollfd hung_up = {.fd = worker->socket};
@@ -317,7 +318,8 @@ void weir_worker_free(struct weir_worker *worker)
 		return;
 	if (!worker->has_ended && worker->has_ticket) {
 		struct pollfd gone = {.fd = worker->pidfd, .events = POLLIN};
-		uint64_t since = worker->is_stopping ? (weir_clock_ns() - worker->stopping_ns) / 1000000 : WORKER_STOP_MS;
+		uint64_t since = worker->is_stopping ? (weir_clock_ns() - worker->stopping_ns) / 1000000
+						     : WORKER_STOP_MS;
 		int left = since < WORKER_STOP_MS ? (int)(WORKER_STOP_MS - since) : 0;
 
 		if (worker->pidfd < 0 || poll(&gone, 1, left) <= 0) {

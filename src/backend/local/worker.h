@@ -3,11 +3,11 @@
  *     spawn ─▶ (READY) ─▶ give … ─▶ (OUTPUT … DONE | FAILED) … ─▶ (DIED), or stop ─▶ free
  *           └▶ (BROKEN: it cannot work, nor would another)
  *
- * A batch is given as chunks and row ranges; the answer is any number of chunks in the worker's own region. What the worker
- * says is checked before it is used: worker, generation, task, attempt, and that chunks lie in the room it was given.
- * Messages that fit no batch in flight are ignored; figures that cannot be are the worker's end.
- * An input stays pinned until the batch is done and the worker has let go of it, or is dead; the room stays reserved until
- * the batch is over.
+ * A batch is given as chunks and row ranges; the answer is any number of chunks in the worker's own region. What the
+ * worker says is checked before it is used: worker, generation, task, attempt, and that chunks lie in the room it was
+ * given. Messages that fit no batch in flight are ignored; figures that cannot be are the worker's end. An input stays
+ * pinned until the batch is done and the worker has let go of it, or is dead; the room stays reserved until the batch
+ * is over.
  *
  * No worker survives its driver: it holds one end of a pipe whose hanging up is a SIGKILL to it (worker_side.c).
  * Threads: the caller's lock around every call (pool.c), but for weir_workers_wait.
@@ -51,9 +51,10 @@ struct weir_batch_range {
 	struct weir_chunk *chunk; /* borrowed: the worker takes its own reference and a pin */
 	uint64_t row_first, row_count;
 };
-/* `room` is what the output may need; if it is too little the worker asks for more. The worker may be dead, or not up yet:
- * then it is WEIR_OK all the same, and the batch is lost with it. */
-struct weir_batch_kept { /* of an earlier attempt: the first rows of the results are left out, outputs are numbered from there */
+/* `room` is what the output may need; if it is too little the worker asks for more. The worker may be dead, or not up
+ * yet: then it is WEIR_OK all the same, and the batch is lost with it. */
+/* of an earlier attempt: the first rows of the results are left out, outputs are numbered from there */
+struct weir_batch_kept {
 	uint32_t outputs;
 	int64_t rows;
 };
@@ -98,7 +99,8 @@ void weir_worker_pause(struct weir_worker *worker, struct weir_run run, bool pau
 void weir_worker_read_prints(struct weir_worker *worker,
 			     void (*line)(void *self, bool is_stderr, const char *text, size_t size), void *self);
 
-/* RssAnon, what it has mapped and is about to use, and the inputs that it holds on to; 0: it is not up. Remembers the largest. */
+/* RssAnon, what it has mapped and is about to use, and the inputs that it holds on to; 0: it is not up. Remembers the
+ * largest. */
 int64_t weir_worker_measure(struct weir_worker *worker);
 /* Which rows of its task it was at when it died; count 0: not known. */
 struct weir_worker_rows {
@@ -113,8 +115,9 @@ void weir_worker_read_rest(struct weir_worker *worker,
 void weir_worker_bound(struct weir_worker *worker, int64_t bytes);
 
 /* Waits until one of them has something, the doorbell rings for another reason, or the time is over. Spins first, when
- * there are batches in flight and the wait before was a short one (`spins`). Without the lock: none of them may be freed
- * meanwhile. */
-void weir_workers_wait(struct weir_worker *const *workers, uint32_t count, int doorbell, int64_t timeout_ns, bool *spins);
+ * there are batches in flight and the wait before was a short one (`spins`). Without the lock: none of them may be
+ * freed meanwhile. */
+void weir_workers_wait(struct weir_worker *const *workers, uint32_t count, int doorbell, int64_t timeout_ns,
+		       bool *spins);
 
 #endif

@@ -1,16 +1,16 @@
-/* The driver's death is this process's. A thread waits for the lifeline to hang up: so a worker dies even inside a long call, also one that
- * holds the GIL, and one that blocks every signal, since a mask is its thread's own. PR_SET_PDEATHSIG fires when the thread that
- * spawned the worker ends, not the process; a signal of the kernel's for the pipe (F_SETSIG) is one that can be blocked, or SIGKILL,
- * which takes nobody along.
+/* The driver's death is this process's. A thread waits for the lifeline to hang up: so a worker dies even inside a long
+ * call, also one that holds the GIL, and one that blocks every signal, since a mask is its thread's own.
+ * PR_SET_PDEATHSIG fires when the thread that spawned the worker ends, not the process; a signal of the kernel's for
+ * the pipe (F_SETSIG) is one that can be blocked, or SIGKILL, which takes nobody along.
  *
- * What the worker has started ends with it: the zygote, whose children orphans become, kills them. When that was killed together with the
- * driver nobody else is there to do it; so the worker kills first
+ * What the worker has started ends with it: the zygote, whose children orphans become, kills them. When that was killed
+ * together with the driver nobody else is there to do it; so the worker kills first
  *
  *     its children, theirs, and so on, whatever session they are in;
  *     who has its number in WEIR_WORKER, as all programs have that were started here: also those whose parent is gone.
  *
- * Out of reach is a child that cut both ties: forked twice, without another program. And a worker that was stopped (SIGSTOP), when the zygote,
- * whose SIGKILL reaches those as well, is killed together with the driver.
+ * Out of reach is a child that cut both ties: forked twice, without another program. And a worker that was stopped
+ * (SIGSTOP), when the zygote, whose SIGKILL reaches those as well, is killed together with the driver.
  *
  * Functions may fork at any moment: the thread takes no lock and no memory but its stack. */
 #include "backend/local/worker_end.h"
@@ -118,7 +118,8 @@ static bool is_marked(pid_t pid, const char *mark, size_t mark_size)
 	return found;
 }
 
-/* Whoever belongs to those that are known. A child may come before its parent: so it is looked again until nobody is found. */
+/* Whoever belongs to those that are known. A child may come before its parent: so it is looked again until nobody is
+ * found. */
 static bool find_more(struct victims *victims, const char *mark, size_t mark_size)
 {
 	union {

@@ -1,7 +1,8 @@
 /* Batches on their way through a worker: what it was given, what it answers, what it holds on to.
  *
- * An answer is believed in so far as it concerns a batch in flight and its chunks lie in the room given for it. A batch's
- * inputs are let go when it is over, or, where the worker says that they are still in use, one by one as it releases them.
+ * An answer is believed in so far as it concerns a batch in flight and its chunks lie in the room given for it. A
+ * batch's inputs are let go when it is over, or, where the worker says that they are still in use, one by one as it
+ * releases them.
  */
 #include "base/clock.h"
 #include "backend/local/worker_impl.h"
@@ -20,8 +21,8 @@ static void ring(int doorbell)
 	(void)!write(doorbell, &one, sizeof(one));
 }
 
-/* At most a task and an answer to a request for room are under way for each batch in flight, and a few more words: the ring
- * holds more, and is full only where the worker has written into it or does not listen. */
+/* At most a task and an answer to a request for room are under way for each batch in flight, and a few more words: the
+ * ring holds more, and is full only where the worker has written into it or does not listen. */
 static void put(struct weir_worker *worker, struct worker_message message)
 {
 	message.worker = worker->number;
@@ -279,7 +280,8 @@ int weir_worker_give(struct weir_worker *worker, struct weir_run run, const stru
 	WEIR_ASSERT(weir_worker_in_flight(worker) < WEIR_WORKER_FLIGHT_MAX);
 	while (flight->used)
 		flight++;
-	*flight = (struct flight){.used = true, .run = run, .parts = &flight->one, .part_count = part_count, .kept = kept.outputs};
+	*flight = (struct flight){
+		.used = true, .run = run, .parts = &flight->one, .part_count = part_count, .kept = kept.outputs};
 	atomic_fetch_add_explicit(&worker->flight_count, 1, memory_order_relaxed);
 	if (part_count > 1) {
 		flight->parts = weir_alloc_zero(worker->account, sizeof(*flight->parts) * part_count, err);

@@ -82,8 +82,8 @@ struct weir_worker {
 	struct pipe_end prints[2];
 	int statm; /* −1: not open */
 	int64_t memory_peak;
-	uint64_t state_ns;       /* when its state was looked at */
-	uint32_t stopped_count;  /* so many looks in a row it was stopped */
+	uint64_t state_ns;                             /* when its state was looked at */
+	uint32_t stopped_count;                        /* so many looks in a row it was stopped */
 	int64_t bound, unused_virtual, regions_mapped; /* see worker_watch.c */
 };
 

@@ -1,7 +1,7 @@
 /* worker_link: the bytes between the driver and one worker process.
  *
- * A socket carries the greeting and descriptors. Everything else goes through a memfd that both map, with one ring in each
- * direction; each ring has one writer and one reader:
+ * A socket carries the greeting and descriptors. Everything else goes through a memfd that both map, with one ring in
+ * each direction; each ring has one writer and one reader:
  *
  *     0        64       128      192      256                             256 + 64 × 128
  *     ┌────────┬────────┬────────┬────────┬──────────┬──────────┬───
@@ -12,8 +12,7 @@
  *     │at_first│at_count│     rows of its task that the worker is at, for the message when it dies; a count of 0: not known
  *     └────────┴────────┘
  *
- *     message, 128 bytes:
- *     0    4      8          12      16   24   32     36   40     48   56        64        72          80        88    92
+ *     message, 128 bytes: 0 4 8 12 16 24 32 36 40 48 56 64 72 80 88 92
  *     ┌────┬──────┬──────────┬───────┬────┬────┬──────┬────┬──────┬────┬─────────┬─────────┬───────────┬─────────┬─────┬────
  *     │kind│worker│generation│attempt│task│part│region│code│offset│size│row_first│row_count│room_offset│room_size│count│text
  *     └────┴──────┴──────────┴───────┴────┴────┴──────┴────┴──────┴────┴─────────┴─────────┴───────────┴─────────┴─────┴────
@@ -32,12 +31,14 @@
  * A task of one part names it in the message. More lie in a list of struct worker_part in the driver's store, which the
  * message names instead; the i-th part's number is `part` + i.
  *
- * `written` and `taken` count messages and never go back. A reader that finds nothing spins for a while, if its last wait
- * was not a long one, then says `waiting` and sleeps on its doorbell, an eventfd; only then does the writer ring it. An eventfd and not a futex, because
- * the sleeper must also wake when the other process dies, and poll() waits for both. A writer says on which `cpu` it was
- * last seen: a reader on the same one does not spin, since it would only keep the writer from running.
+ * `written` and `taken` count messages and never go back. A reader that finds nothing spins for a while, if its last
+ * wait was not a long one, then says `waiting` and sleeps on its doorbell, an eventfd; only then does the writer ring
+ * it. An eventfd and not a futex, because the sleeper must also wake when the other process dies, and poll() waits for
+ * both. A writer says on which `cpu` it was last seen: a reader on the same one does not spin, since it would only keep
+ * the writer from running.
  *
- * Neither side trusts the other's figures further than it has checked them: a message is copied out before it is looked at.
+ * Neither side trusts the other's figures further than it has checked them: a message is copied out before it is looked
+ * at.
  */
 #ifndef WEIR_BACKEND_LOCAL_WORKER_LINK_H
 #define WEIR_BACKEND_LOCAL_WORKER_LINK_H
@@ -61,19 +62,24 @@
 
 enum worker_message_kind {
 	/* To the worker. */
-	WORKER_TASK = 1, /* (task, attempt): `count` parts from number `part` on, rows; a room in its own region; code: the task's
-			  * number in its stage; rows_kept: of its results, these are not wanted again */
-	WORKER_ROOM,     /* (task, attempt): another room; code ≠ 0: there is none */
-	WORKER_FORGET,   /* region: none of its parts is in use, unmap it */
+	/* (task, attempt): `count` parts from number `part` on, rows; a room in its own region; code: the task's number
+	 * in its stage; rows_kept: of its results, these are not wanted again */
+	WORKER_TASK = 1,
+	WORKER_ROOM,   /* (task, attempt): another room; code ≠ 0: there is none */
+	WORKER_FORGET, /* region: none of its parts is in use, unmap it */
 	WORKER_QUIT,
 	/* To the driver. */
-	WORKER_READY,  /* code = WEIR_E_MEMORY: it had too little to set itself up, and tries again with its first task */
+	/* code = WEIR_E_MEMORY: it had too little to set itself up, and tries again with its first task */
+	WORKER_READY,
 	WORKER_BROKEN, /* code, text, payload at (offset, size) of its region; size 0: none */
-	WORKER_OUTPUT, /* (task, attempt): chunk at (offset, size) of its region, row_count; `count`: its number, from 0 */
+	/* (task, attempt): chunk at (offset, size) of its region, row_count; `count`: its number, from 0 */
+	WORKER_OUTPUT,
 	WORKER_MORE, /* (task, attempt): needs a room of `size` bytes; ROOM answers */
-	WORKER_DONE, /* (task, attempt): `count` outputs; code ≠ 0: the parts are held until RELEASE. Nanoseconds: offset = since it
-			* was begun, size = of work in all threads, row_count = in the user's function */
-	WORKER_FAILED, /* (task, attempt): code, text, payload as BROKEN; the parts are held until RELEASE where count ≠ 0 */
+	/* (task, attempt): `count` outputs; code ≠ 0: the parts are held until RELEASE. Nanoseconds: offset = since it
+	 * was begun, size = of work in all threads, row_count = in the user's function */
+	WORKER_DONE,
+	/* (task, attempt): code, text, payload as BROKEN; the parts are held until RELEASE where count ≠ 0 */
+	WORKER_FAILED,
 	WORKER_RELEASE,   /* part */
 	WORKER_FORGOTTEN, /* region */
 };
@@ -91,8 +97,9 @@ struct worker_message {
 	uint64_t room_offset, room_size;
 	uint32_t count;
 	union {
-		char text[36];          /* zero-terminated */
-		uint32_t rows_kept[2]; /* TASK: rows of its results that were accepted of an earlier attempt, low half first */
+		char text[36]; /* zero-terminated */
+		/* TASK: rows of its results that were accepted of an earlier attempt, low half first */
+		uint32_t rows_kept[2];
 	};
 };
 static_assert(sizeof(struct worker_message) == 128 && offsetof(struct worker_message, count) == 88,
@@ -164,8 +171,9 @@ static inline bool worker_ring_put(struct worker_ring *ring, const struct worker
 		return false;
 	ring->messages[written % WORKER_RING_SIZE] = *message;
 	worker_ring_say_cpu(ring);
-	/* seq_cst, as are the three below: the writer sets `written` and then looks at `waiting`, the reader sets `waiting`
-	 * and then looks at `written`; one of the two must see the other. And who sees the count sees the message. */
+	/* seq_cst, as are the three below: the writer sets `written` and then looks at `waiting`, the reader sets
+	 * `waiting` and then looks at `written`; one of the two must see the other. And who sees the count sees the
+	 * message. */
 	atomic_store_explicit(&ring->written, written + 1, memory_order_seq_cst);
 	return true;
 }

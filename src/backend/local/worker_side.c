@@ -2,10 +2,10 @@
  *
  * The driver's death is this process's (worker_end.h).
  *
- * Private copies. A page of a private map that somebody wrote to is a copy from then on, and would hide the next chunk that
- * comes to lie there; so it is dropped when the part is released. To drop all of a part's pages, copies or not, and to have
- * them mapped again one by one, costs as much as copying the chunk. So it is asked first whether there is a copy: none, if
- * the process had no page fault meanwhile; else the page map says which pages are not the file's.
+ * Private copies. A page of a private map that somebody wrote to is a copy from then on, and would hide the next chunk
+ * that comes to lie there; so it is dropped when the part is released. To drop all of a part's pages, copies or not,
+ * and to have them mapped again one by one, costs as much as copying the chunk. So it is asked first whether there is a
+ * copy: none, if the process had no page fault meanwhile; else the page map says which pages are not the file's.
  */
 #include "backend/local/worker_side.h"
 #include "base/checked.h"
@@ -116,7 +116,8 @@ static int mark_here(struct weir_worker_side *side, struct weir_error *err)
 	return WEIR_OK;
 }
 
-/* Before user code: the driver hears of the process only when it has greeted, and may not be running then. As worker_watch.c does it. */
+/* Before user code: the driver hears of the process only when it has greeted, and may not be running then. As
+ * worker_watch.c does it. */
 static void bound_itself(int64_t bytes)
 {
 	long long size, resident, shared, text, lib, data;
@@ -331,8 +332,8 @@ static void take(struct weir_worker_side *side, struct worker_message *message)
 	worker_ring_say_cpu(&side->rings->to_driver);
 }
 
-/* Writable and private maps count towards RLIMIT_DATA, which is the bound on what user code holds, and no bound on what it is
- * given to look at: a worker that has used up the one still gets the other. */
+/* Writable and private maps count towards RLIMIT_DATA, which is the bound on what user code holds, and no bound on what
+ * it is given to look at: a worker that has used up the one still gets the other. */
 static void *map_private(int fd, uint64_t size)
 {
 	int flags = MAP_PRIVATE | MAP_NORESERVE | (fd < 0 ? MAP_ANONYMOUS : 0);
@@ -516,8 +517,8 @@ static int add_part(struct weir_worker_side *side, struct weir_side_task *task, 
 					.row_first = from->row_first,
 					.row_count = from->row_count};
 	pthread_mutex_lock(&side->lock);
-	/* An older count will do: what came since then only makes it look twice. So it has to be that of a part that shows the
-	 * same bytes, who may have been written to. */
+	/* An older count will do: what came since then only makes it look twice. So it has to be that of a part that
+	 * shows the same bytes, who may have been written to. */
 	part->faults = side->faults;
 	for (const struct weir_side_part *other = side->parts; other; other = other->next)
 		if (other->bytes == part->bytes && other->faults < part->faults)

@@ -3,10 +3,11 @@
  *     open ─▶ ready ─▶ next ─▶ (room ─▶ output) … ─▶ done | failed ─▶ next … ─▶ release
  *          └▶ broken
  *
- * A task's inputs (parts) lie in private maps: code that scribbles there gets its own page, and neither crashes nor changes
- * the chunk. Each part is open until weir_side_part_release, which may come before the task is done or long after it: what
- * is still open when it is done is kept by the driver, and counted as this worker's. An output is written into the room that
- * `room` gives, which asks the driver for more while the result is kept: no function runs again for want of room.
+ * A task's inputs (parts) lie in private maps: code that scribbles there gets its own page, and neither crashes nor
+ * changes the chunk. Each part is open until weir_side_part_release, which may come before the task is done or long
+ * after it: what is still open when it is done is kept by the driver, and counted as this worker's. An output is
+ * written into the room that `room` gives, which asks the driver for more while the result is kept: no function runs
+ * again for want of room.
  *
  * Several tasks may be open at once, and be answered in any order.
  *
@@ -41,7 +42,7 @@ struct weir_side_part {
 struct weir_side_task {
 	uint64_t task;
 	uint32_t attempt;
-	uint32_t number; /* among its stage's tasks, from 0 */
+	uint32_t number;    /* among its stage's tasks, from 0 */
 	uint64_t rows_kept; /* the first rows of its results, which an earlier attempt has given */
 	uint32_t part_count;
 	struct weir_side_part **parts; /* in order; each is open until it is released */
@@ -79,7 +80,8 @@ struct weir_worker_side {
 
 /* Receives the driver's greeting on WORKER_SOCKET and answers it. From here on the process dies with its driver. */
 int weir_worker_side_open(struct weir_worker_side *side, struct weir_account *account, struct weir_error *err);
-/* The setup is done: tasks may come. `is_short`: there was too little memory for it; it is tried again with the first task. */
+/* The setup is done: tasks may come. `is_short`: there was too little memory for it; it is tried again with the first
+ * task. */
 void weir_worker_side_ready(struct weir_worker_side *side, bool is_short);
 /* The setup failed, as it would anywhere: the run ends with `payload`. */
 void weir_worker_side_broken(struct weir_worker_side *side, int code, const char *text, const void *payload,
@@ -95,14 +97,14 @@ int weir_worker_side_room(struct weir_worker_side *side, struct weir_side_task *
 			  struct weir_error *err);
 /* What is left of the task's room, whose bytes the process may use until an output lies there; 0: nothing. */
 uint64_t weir_worker_side_left(const struct weir_side_task *task, uint8_t **bytes);
-/* User code holds on to bytes of a room: they stay where they are, as pages of this process, and the region is mapped at another
- * place from here on. Rooms that were asked for before have moved with it. */
+/* User code holds on to bytes of a room: they stay where they are, as pages of this process, and the region is mapped
+ * at another place from here on. Rooms that were asked for before have moved with it. */
 int weir_worker_side_keep(struct weir_worker_side *side, uint8_t *bytes, uint64_t size, struct weir_error *err);
 /* What was written there, of at most that size. */
 void weir_worker_side_output(struct weir_worker_side *side, struct weir_side_task *task, uint64_t size,
 			     uint64_t row_count);
-/* Both end the task and free it. Its parts are freed when they have been released too. call_ns: of its time, what the user's
- * function took. */
+/* Both end the task and free it. Its parts are freed when they have been released too. call_ns: of its time, what the
+ * user's function took. */
 void weir_worker_side_done(struct weir_worker_side *side, struct weir_side_task *task, uint64_t call_ns);
 /* The payload may be of any size; where there is no room for it only code and text arrive. */
 void weir_worker_side_failed(struct weir_worker_side *side, struct weir_side_task *task, int code, const char *text,

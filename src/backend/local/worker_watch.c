@@ -1,13 +1,12 @@
 /* What the system tells about worker processes: that one greets, prints or has died, and how much memory it has.
  *
- * Memory. statm has pages resident and pages of files and shared memory among them; the difference is RssAnon, for a sixth of
- * what /proc/PID/status costs. The kernel's bound, RLIMIT_DATA, is on virtual memory that is private and writable, used or
- * not: so the bound on memory in use is set higher by what the worker had mapped without using it when it greeted, and again when it was
- * ready, and by
- * the maps of regions that it was sent since.
+ * Memory. statm has pages resident and pages of files and shared memory among them; the difference is RssAnon, for a
+ * sixth of what /proc/PID/status costs. The kernel's bound, RLIMIT_DATA, is on virtual memory that is private and
+ * writable, used or not: so the bound on memory in use is set higher by what the worker had mapped without using it
+ * when it greeted, and again when it was ready, and by the maps of regions that it was sent since.
  *
- * What was mapped since and is not in use yet is about to be: an array that is being filled, which on a busy machine takes a
- * while. So it counts from the start; what stays unused, less from look to look.
+ * What was mapped since and is not in use yet is about to be: an array that is being filled, which on a busy machine
+ * takes a while. So it counts from the start; what stays unused, less from look to look.
  */
 #include "base/clock.h"
 #include "backend/local/prints.h"
@@ -25,7 +24,8 @@
 enum { WATCHED_MAX = 1024, WATCHED_FDS = 3, PRINT_BYTES_MAX = 256 << 10 };
 #define STATE_NS ((uint64_t)1000000000)
 enum { STOPPED_LOOKS = 5 };
-enum { UNUSED_FOLLOWS = 16 }; /* so small a part of what else is mapped and not used is taken to stay so, at each look */
+/* so small a part of what else is mapped and not used is taken to stay so, at each look */
+enum { UNUSED_FOLLOWS = 16 };
 
 /* --- waiting --- */
 

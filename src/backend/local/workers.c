@@ -1,14 +1,14 @@
-/* A thread for each stage of worker processes: it waits for what they say and gives it to the executor. What the executor
- * wants of them is performed by whoever has the event; the pool is made for that.
+/* A thread for each stage of worker processes: it waits for what they say and gives it to the executor. What the
+ * executor wants of them is performed by whoever has the event; the pool is made for that.
  *
- * Memory. The executor books what workers were measured to have, some times a second. In between the kernel keeps them in
- * bounds (RLIMIT_DATA): what is left of the limit, after this process and all workers as they were measured, is shared by
- * those at work. Who passes it gets MemoryError; the executor then gives its batch to one worker while no other works,
- * whose bound is accordingly wider.
+ * Memory. The executor books what workers were measured to have, some times a second. In between the kernel keeps them
+ * in bounds (RLIMIT_DATA): what is left of the limit, after this process and all workers as they were measured, is
+ * shared by those at work. Who passes it gets MemoryError; the executor then gives its batch to one worker while no
+ * other works, whose bound is accordingly wider.
  *
- * Errors. Where the first error in user code ends the run, it is to be the same one each time: that of the first row, if several
- * rows have one. So an error is told to the executor when the tasks that were started before its own have ended, or a second later.
- * The executor does not know of it: it is a message that comes late. */
+ * Errors. Where the first error in user code ends the run, it is to be the same one each time: that of the first row,
+ * if several rows have one. So an error is told to the executor when the tasks that were started before its own have
+ * ended, or a second later. The executor does not know of it: it is a message that comes late. */
 #include "base/clock.h"
 #include "backend/local/local_impl.h"
 
@@ -20,9 +20,11 @@
 #include <unistd.h>
 
 #define MEASURE_NS 25000000
-#define TASK_NS 2000000.0 /* batches that take less go several at a time: a task costs some 40 µs by itself */
+#define TASK_NS 2000000.0      /* batches that take less go several at a time: a task costs some 40 µs by itself */
 #define BOUNDS_OLD_NS 1000000u /* bounds of this age are set anew where it matters */
-#define LATELY_FALLS 32 /* of what a worker had more before, so small a part is forgotten at each measurement: half of it within half a second */
+/* of what a worker had more before, so small a part is forgotten at each measurement: half of it within half a second
+ * */
+#define LATELY_FALLS 32
 #define ROOM_MEASURED ((int64_t)1 << 20) /* for less nobody is measured anew */
 #define LAUNCHER_NS 100000000
 #define PACE_MAX ((double)(1 << 30))
@@ -170,7 +172,8 @@ bool weir_local_run_left_out(struct weir_local_run *run, struct weir_failure *ou
 	if (some) {
 		describe(run, &run->left_out.items[0], run->left_out.items[0].run.stage, out);
 		failure_release(&run->left_out.items[0]);
-		memmove(run->left_out.items, run->left_out.items + 1, --run->left_out.count * sizeof(*run->left_out.items));
+		memmove(run->left_out.items, run->left_out.items + 1,
+			--run->left_out.count * sizeof(*run->left_out.items));
 	}
 	pthread_mutex_unlock(&run->lock);
 	return some;
@@ -192,9 +195,11 @@ static void note_left_out(struct weir_local_run *run, const struct weir_run *tas
 	for (size_t i = run->failures.count; i-- > 0;) {
 		struct local_failure *failure = &run->failures.items[i];
 
-		if (failure->run.stage != task->stage || failure->run.task != task->task || failure->run.attempt != task->attempt)
+		if (failure->run.stage != task->stage || failure->run.task != task->task ||
+		    failure->run.attempt != task->attempt)
 			continue;
-		if (run->left_out.count < RUN_LEFT_OUT_MAX && !weir_list_push(&run->left_out, run->account, &ignored, *failure))
+		if (run->left_out.count < RUN_LEFT_OUT_MAX &&
+		    !weir_list_push(&run->left_out, run->account, &ignored, *failure))
 			*failure = (struct local_failure){0};
 		failure_release(failure);
 		memmove(failure, failure + 1, (--run->failures.count - i) * sizeof(*failure));
@@ -212,8 +217,10 @@ static int64_t own_memory(const struct weir_local_run *run)
 
 	weir_store_stats(run->store, &store);
 	weir_session_anon(run->session, &store, &anon);
-	/* What he was handed is in memory, too; but he may keep all of it, so that workers have half of the limit whatever he does. */
-	his = store.held_by_user > run->session->memory_limit / 2 ? store.held_by_user - run->session->memory_limit / 2 : 0;
+	/* What he was handed is in memory, too; but he may keep all of it, so that workers have half of the limit
+	 * whatever he does. */
+	his = store.held_by_user > run->session->memory_limit / 2 ? store.held_by_user - run->session->memory_limit / 2
+								  : 0;
 	return anon + store.resident + store.warm + store.spilled_memory - his +
 	       atomic_load_explicit(&run->session->setups, memory_order_relaxed);
 }
@@ -254,8 +261,8 @@ static void note_measured(struct weir_local_run *run, struct local_worker *worke
 	worker->measured = bytes;
 }
 
-/* What a worker that is at work had more a moment ago: it lets go of a batch's memory and takes as much for the next one. Who waits for room
- * has made all that it will make. */
+/* What a worker that is at work had more a moment ago: it lets go of a batch's memory and takes as much for the next
+ * one. Who waits for room has made all that it will make. */
 static int64_t swing(struct local_worker *worker, bool waits)
 {
 	uint64_t now = weir_clock_ns();
@@ -285,7 +292,8 @@ static int64_t taken_soon(const struct weir_local_run *run)
 /* `coming`: what is about to be taken beside them. */
 static void bound_workers(struct weir_local_run *run, int64_t coming)
 {
-	int64_t limit = run->session->memory_limit, left = limit + limit / 20 - all_memory(run) - coming - taken_soon(run), share, most;
+	int64_t limit = run->session->memory_limit,
+		left = limit + limit / 20 - all_memory(run) - coming - taken_soon(run), share, most;
 	struct weir_core_load load;
 
 	if (run->parked_told)
@@ -296,8 +304,10 @@ static void bound_workers(struct weir_local_run *run, int64_t coming)
 	share = left > 0 ? left / run->bounds_for : 0;
 	if (weir_local_is_shared(run) && left > 0) {
 		int64_t own = (left_of_share(run, limit / 20) - coming) / run->bounds_for;
-		uint32_t others = atomic_load_explicit(&run->session->workers_busy, memory_order_relaxed) - run->workers_busy;
-		/* Of what none has now, half is theirs alike: a run of many has too little for a worker to begin with. */
+		uint32_t others = atomic_load_explicit(&run->session->workers_busy, memory_order_relaxed) -
+				  run->workers_busy;
+		/* Of what none has now, half is theirs alike: a run of many has too little for a worker to begin
+		 * with. */
 		int64_t of_all = left / 2 / (run->bounds_for + others);
 
 		share = own < of_all ? of_all : own < share ? own : share;
@@ -371,8 +381,8 @@ static void count_flight(struct stage *stage, uint32_t slot, int change)
 	count_busy(run, worker, was_busy);
 	if (run->workers_busy > run->workers_busy_peak)
 		run->workers_busy_peak = run->workers_busy;
-	/* What a dead one had is the others': a batch that waited for it may want it at once. One that is given to the only worker at
-	 * work may be to have all memory: the bound that was right for several would be its end. */
+	/* What a dead one had is the others': a batch that waited for it may want it at once. One that is given to the
+	 * only worker at work may be to have all memory: the bound that was right for several would be its end. */
 	if (run->workers_busy > run->bounds_for || change == 0)
 		weir_local_bound_workers(run);
 	else if (!was_busy && run->workers_busy == 1 && weir_clock_ns() - run->bounded_ns > BOUNDS_OLD_NS) {
@@ -404,7 +414,8 @@ struct local_given *weir_local_given(const struct stage *stage, uint32_t slot, c
 	return NULL;
 }
 
-/* The origins of all its parts, one after another. NULL: that of a part is not known, so it cannot be said which row is whose. */
+/* The origins of all its parts, one after another. NULL: that of a part is not known, so it cannot be said which row is
+ * whose. */
 static struct weir_origin *given_origin(struct weir_local_run *run, const struct local_chunk *first)
 {
 	struct weir_origin all, *shared = NULL;
@@ -699,7 +710,8 @@ static void hear(struct stage *stage, struct weir_pool_event *said)
 	weir_local_post(run, said->event);
 }
 
-/* What workers are made of: what it has stays when they are gone, and what none of them has in common with it is there beside them. */
+/* What workers are made of: what it has stays when they are gone, and what none of them has in common with it is there
+ * beside them. */
 static void note_launcher(const struct stage *stage)
 {
 	const struct weir_launcher *launcher = stage->call->launcher;
@@ -785,8 +797,8 @@ static int measure_all(struct weir_local_run *run, struct weir_error *err)
 	return code;
 }
 
-/* Outputs beyond what a task was allowed: the executor answers at once, or not. It goes by what workers have now, since who asks has
- * just made what he asks for; and before the pages are there others may not take them. */
+/* Outputs beyond what a task was allowed: the executor answers at once, or not. It goes by what workers have now, since
+ * who asks has just made what he asks for; and before the pages are there others may not take them. */
 static bool may_have_room(void *self, const struct weir_event *ask)
 {
 	struct weir_local_run *run = self;
@@ -810,8 +822,8 @@ static bool waits_for_another(void *self)
 	return weir_local_share_waits(self);
 }
 
-/* What lies there at once, also in the user's hands, is in the machine's memory. It is only mapped, but where the system
- * counts what is mapped, as much as the run may have must do, or a part of what this process may map. */
+/* What lies there at once, also in the user's hands, is in the machine's memory. It is only mapped, but where the
+ * system counts what is mapped, as much as the run may have must do, or a part of what this process may map. */
 static uint64_t region_size(const struct weir_local_run *run)
 {
 	uint64_t size = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
@@ -877,7 +889,8 @@ void weir_local_pools_join(struct weir_local_run *run)
 		weir_pool_free(stage->pool);
 		stage->pool = NULL;
 		for (uint32_t i = 0; stage->workers && i < stage->slots * WEIR_WORKER_FLIGHT_MAX; i++) {
-			struct local_given *given = &stage->workers[i / WEIR_WORKER_FLIGHT_MAX].given[i % WEIR_WORKER_FLIGHT_MAX];
+			struct local_given *given =
+				&stage->workers[i / WEIR_WORKER_FLIGHT_MAX].given[i % WEIR_WORKER_FLIGHT_MAX];
 
 			weir_origin_unref(given->origin);
 			given->origin = NULL;

@@ -1,11 +1,11 @@
 /* The driver's half of the zygote.
  *
- * A launch is a message with descriptors and an entry in a list: ASKED, then FORKED with a process's number, then ENDED. What
- * the zygote says is read whenever somebody launches or asks how a process ended; nobody listens in between, a few words
- * wait in the socket.
+ * A launch is a message with descriptors and an entry in a list: ASKED, then FORKED with a process's number, then
+ * ENDED. What the zygote says is read whenever somebody launches or asks how a process ended; nobody listens in
+ * between, a few words wait in the socket.
  *
- * A process's number is only used while the zygote has not said that it ended, and it says so before it lets the number go:
- * whoever opens a pidfd and then finds no word of an end has the right process.
+ * A process's number is only used while the zygote has not said that it ended, and it says so before it lets the number
+ * go: whoever opens a pidfd and then finds no word of an end has the right process.
  */
 #include "backend/local/zygote.h"
 #include "base/clock.h"
@@ -135,7 +135,8 @@ static int end(struct weir_zygote *zygote, int wait_ms)
 	return status;
 }
 
-/* It has hung up. What it had not made is asked for again if it was killed; one that ended by itself would do so again. */
+/* It has hung up. What it had not made is asked for again if it was killed; one that ended by itself would do so
+ * again. */
 static void bury(struct weir_zygote *zygote)
 {
 	int status = end(zygote, GONE_MS);

@@ -1,5 +1,5 @@
-/* The world's own books, and the promises of exec.h held against them. Records of splits and chunks are made from what the
- * world did and was told; the order of things is found from their paths. */
+/* The world's own books, and the promises of exec.h held against them. Records of splits and chunks are made from what
+ * the world did and was told; the order of things is found from their paths. */
 #include "backend/sim/sim_impl.h"
 
 #include <stdio.h>
@@ -141,8 +141,8 @@ static bool is_short(struct world *world)
 	return false;
 }
 
-/* Workers without a batch go, but for one a stage; while memory is not short, but for slots_min. Past the limit one that has
- * grown goes from its work. */
+/* Workers without a batch go, but for one a stage; while memory is not short, but for slots_min. Past the limit one
+ * that has grown goes from its work. */
 void sim_check_retire(struct world *world, const struct weir_action *action)
 {
 	struct worker *worker = &world->workers[action->stage][action->slot];
@@ -192,7 +192,9 @@ void sim_check_worker_start(struct world *world, const struct weir_action *actio
 		PROMISE(world, action->bytes >= assumed && action->bytes <= world->estimate[action->stage],
 			"a worker booked with something nobody measured");
 	for (uint32_t w = 0; world->cramped[action->stage] && w < world->config.stages[action->stage].slots; w++)
-		PROMISE(world, w == action->slot || world->workers[action->stage][w].state != WORKER_STARTING || world->workers[action->stage][w].killed,
+		PROMISE(world,
+			w == action->slot || world->workers[action->stage][w].state != WORKER_STARTING ||
+				world->workers[action->stage][w].killed,
 			"workers that had too little memory together start together again");
 	worker->memory = action->bytes;
 	world->workers_memory += worker->memory - had;
@@ -228,7 +230,8 @@ void sim_check_limit(struct world *world)
 	PROMISE(world, !grown || stays <= world->config.options.limit, "a worker breaks the limit and may go on");
 }
 
-/* As many as were asked for from the beginning, as far as there is memory for them and something they could be busy with. */
+/* As many as were asked for from the beginning, as far as there is memory for them and something they could be busy
+ * with. */
 void sim_check_begin(struct world *world)
 {
 	const struct weir_core_options *options = &world->config.options;
@@ -273,7 +276,8 @@ bool sim_upstream_moves(const struct world *world, uint32_t stage)
 	return false;
 }
 
-/* OLDEST_OVERDRAW: only for the front, only when nothing behind it could still give memory back, only up to the limit. */
+/* OLDEST_OVERDRAW: only for the front, only when nothing behind it could still give memory back, only up to the
+ * limit. */
 static void check_overdraw(struct world *world, const struct place *place, const struct lane *except)
 {
 	world->result->seen |= WEIR_SIM_OVERDRAW;
@@ -419,7 +423,9 @@ static void start_worker_batch(struct world *world, const struct weir_action *ac
 
 			PROMISE(world, other->count == 0 || !chunk->exclusive,
 				"a batch that is to have all memory shares it");
-			PROMISE(world, !chunk->exclusive || s != action->stage || w == action->slot || other->state != WORKER_UP || other->given == 0,
+			PROMISE(world,
+				!chunk->exclusive || s != action->stage || w == action->slot ||
+					other->state != WORKER_UP || other->given == 0,
 				"a batch that is to have all memory beside a worker that keeps some");
 			PROMISE(world, !other->killed || other->state == WORKER_DEAD || !chunk->exclusive,
 				"a batch that is to have all memory does not wait for a worker's");
@@ -581,8 +587,8 @@ void sim_check_resume(struct world *world, const struct weir_action *action)
 		other = sim_position(&chunk->place, chunk->kept);
 		passes |= chunk->place.length == action->stage + 2 && !chunk->running && !chunk->done &&
 			  sim_place_compare(&at, &other) < 0;
-		/* At least so many tasks: of a bundle only the last chunk can have all the rows by itself. Where bundles are made in
-		 * order even that may join what is to come. */
+		/* At least so many tasks: of a bundle only the last chunk can have all the rows by itself. Where
+		 * bundles are made in order even that may join what is to come. */
 		if (next->rows_min > 0 &&
 		    (chunk->bundle ? chunk->part > 0 : chunk->rows < next->rows_min || next->in_order))
 			continue;
@@ -606,8 +612,8 @@ void sim_check_busy(struct world *world)
 			const struct lane *lane = &world->lanes[0][w];
 
 			PROMISE(world,
-				!lane->up || lane->busy || lane->stopped || world->cut_end || world->cutting || world->enough_seen ||
-					world->turn_seen,
+				!lane->up || lane->busy || lane->stopped || world->cut_end || world->cutting ||
+					world->enough_seen || world->turn_seen,
 				"a lane idles while there are splits");
 		}
 	}

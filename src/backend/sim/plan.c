@@ -119,7 +119,8 @@ void sim_plan(struct config *config, uint64_t seed)
 	config->measure_percent = some(&random, 10);
 	config->worker_grows_percent = some(&random, 30);
 	config->splits_known_percent = some(&random, 100);
-	config->late_cut_percent = sim_mix(seed ^ 0xc075u) % 4 ? 0 : (uint32_t)(sim_mix(seed ^ 0x1a7eu) % 101); /* nothing else changes with it */
+	/* nothing else changes with it */
+	config->late_cut_percent = sim_mix(seed ^ 0xc075u) % 4 ? 0 : (uint32_t)(sim_mix(seed ^ 0x1a7eu) % 101);
 	config->straggler_permille = some(&random, 30);
 	config->cancel_at = chance(&random, 10) ? random_below(&random, 600) : UINT64_MAX;
 	config->faults_until = 200 + random_below(&random, 6000);

@@ -1,5 +1,6 @@
-/* Room for outputs that are larger than their batches were allowed: workers ask for it and ask again, the core answers at once
- * or not. Who has the front is given it up to the limit, and nobody takes memory past an older one that waits. */
+/* Room for outputs that are larger than their batches were allowed: workers ask for it and ask again, the core answers
+ * at once or not. Who has the front is given it up to the limit, and nobody takes memory past an older one that
+ * waits. */
 #include "backend/sim/sim_impl.h"
 
 /* Whether one of the worker's batches is the front. */
@@ -67,7 +68,8 @@ void sim_check_refused(struct world *world, const struct worker *worker)
 {
 	const struct batch *batch = &worker->batches[0];
 
-	if (world->winding_down || world->cause || batch->stop || worker->killed || world->told.parked || is_coming(world))
+	if (world->winding_down || world->cause || batch->stop || worker->killed || world->told.parked ||
+	    is_coming(world))
 		return;
 	PROMISE(world,
 		!has_front(world, worker) ||
@@ -92,7 +94,8 @@ void sim_check_nobody_waits(struct world *world, const struct chunk *restored)
 		}
 }
 
-/* What was cleared away for a batch that is to have all memory stays away until that has run. One that lost a chunk waits for it first. */
+/* What was cleared away for a batch that is to have all memory stays away until that has run. One that lost a chunk
+ * waits for it first. */
 void sim_check_cleared(struct world *world, const struct chunk *restored)
 {
 	for (size_t i = 0; i < world->chunks.count; i++)
@@ -103,8 +106,8 @@ void sim_check_cleared(struct world *world, const struct chunk *restored)
 		struct place at = sim_position(&chunk->place, chunk->kept);
 
 		PROMISE(world,
-			chunk == restored || !chunk->exclusive || chunk->running || chunk->doomed || chunk->bundle == restored->bundle ||
-				!sim_is_front(world, &at),
+			chunk == restored || !chunk->exclusive || chunk->running || chunk->doomed ||
+				chunk->bundle == restored->bundle || !sim_is_front(world, &at),
 			"a chunk comes back while memory is cleared for a batch");
 	}
 }
@@ -119,7 +122,8 @@ void sim_check_parked(struct world *world)
 			const struct worker *worker = &world->workers[s][w];
 
 			PROMISE(world,
-				worker->state != WORKER_UP || worker->stopped || worker->killed || worker->memory == 0 || worker->count > 0,
+				worker->state != WORKER_UP || worker->stopped || worker->killed ||
+					worker->memory == 0 || worker->count > 0,
 				"a worker without work keeps its memory while it is another run's turn");
 		}
 }

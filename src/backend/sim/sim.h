@@ -1,9 +1,9 @@
 /* sim: the executor driven by a virtual clock with a grudge.
  *
- * One seed makes one world: a chain of stages, splits, what each task will ask for and put out, how much memory there is,
- * which faults happen how often. The world performs the core's actions as a backend would, reports what comes of them,
- * late, twice or from the dead where messages can be so, and keeps its own books. After every step the books are held
- * against the core's promises (exec.h). It never looks into the core.
+ * One seed makes one world: a chain of stages, splits, what each task will ask for and put out, how much memory there
+ * is, which faults happen how often. The world performs the core's actions as a backend would, reports what comes of
+ * them, late, twice or from the dead where messages can be so, and keeps its own books. After every step the books are
+ * held against the core's promises (exec.h). It never looks into the core.
  *
  * Each run has two phases: first faults happen, then they stop, and the run has to come to its end.
  */

@@ -125,8 +125,8 @@ struct split {
 
 struct chunk {
 	uint64_t id;
-	struct place
-		place; /* as the core counts: below the first chunk of its maker. Stage of its task = place.length − 1 */
+	/* as the core counts: below the first chunk of its maker. Stage of its task = place.length − 1 */
+	struct place place;
 	struct place origin; /* below the chunk that it was really made of: equal in every run of the seed */
 	int64_t bytes, rows;
 	uint64_t bundle;   /* those with one number are one task, from their first start on; 0: not yet */
@@ -194,8 +194,8 @@ struct world {
 	struct place enough, enough_origin; /* what lies at or behind it is not wanted */
 	bool enough_seen, turn_seen;
 	bool cramped[SIM_STAGES_MAX]; /* a worker had too little memory to begin with, beside others */
-	int cause;         /* the first thing that must end the run; 0: nothing yet */
-	bool winding_down; /* the core has begun to stop everything */
+	int cause;                    /* the first thing that must end the run; 0: nothing yet */
+	bool winding_down;            /* the core has begun to stop everything */
 	bool ended;
 	struct weir_event told; /* the last BUDGET: what is apart and lent */
 	uint32_t consumer_holds, deaths_before_up[SIM_STAGES_MAX];
@@ -280,7 +280,7 @@ uint64_t sim_soon(struct world *world);
 void sim_will_happen(struct world *world, uint64_t after, struct moment moment);
 void sim_tell(struct world *world, struct weir_event event, bool stale);
 void sim_swing(struct world *world, struct worker *worker, int64_t bytes); /* what it had more and will have again */
-void sim_say(struct world *world, struct weir_event event); /* and again later, at times */
+void sim_say(struct world *world, struct weir_event event);                /* and again later, at times */
 
 /* slots.c */
 void sim_lane_goes_on(struct world *world, uint32_t stage, uint32_t slot);

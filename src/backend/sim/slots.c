@@ -1,5 +1,5 @@
-/* What runs tasks. A lane follows its script: it asks, makes outputs, waits for its turn, ends. A worker runs the first of
- * its batches; it may die at any moment, and what it had on the way may then still arrive. */
+/* What runs tasks. A lane follows its script: it asks, makes outputs, waits for its turn, ends. A worker runs the first
+ * of its batches; it may die at any moment, and what it had on the way may then still arrive. */
 #include "backend/sim/sim_impl.h"
 
 #include <string.h>

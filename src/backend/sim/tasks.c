@@ -1,8 +1,9 @@
-/* Tasks of several chunks. What a task makes is what each of its chunks would have made by itself, one after another, so the
- * expected result does not depend on what was bundled with what; only the places under which the core knows the outputs do.
+/* Tasks of several chunks. What a task makes is what each of its chunks would have made by itself, one after another,
+ * so the expected result does not depend on what was bundled with what; only the places under which the core knows the
+ * outputs do.
  *
- * A bundle must be neighbours, in order, and have its rows, but where nothing more could be put behind it. When that was so
- * is noted chunk by chunk as the world goes on, from the world's own records. */
+ * A bundle must be neighbours, in order, and have its rows, but where nothing more could be put behind it. When that
+ * was so is noted chunk by chunk as the world goes on, from the world's own records. */
 #include "backend/sim/sim_impl.h"
 
 #include <stdlib.h>
@@ -196,7 +197,8 @@ static void check_short(struct world *world, struct chunk *head, struct chunk *l
 	PROMISE(world, rows >= spec->rows_min || bytes > max, "a task with too few rows, though more can come");
 }
 
-/* Whether a chunk that waits, with those that wait before it, may be in a bundle that begins in another split: what comes of it will be there. */
+/* Whether a chunk that waits, with those that wait before it, may be in a bundle that begins in another split: what
+ * comes of it will be there. */
 static bool may_be_elsewhere(const struct world *world, const struct alive *all, uint32_t at, uint64_t split)
 {
 	if (!all[at].fresh || world->config.stages[all[at].stage].by_split)
@@ -206,13 +208,14 @@ static bool may_be_elsewhere(const struct world *world, const struct alive *all,
 	return all[at].at.at[0] != split;
 }
 
-/* Where bundles do not depend on who is ready first, one starts when nothing is to come before that could have it join; where
- * splits stay apart, nothing of its own. */
+/* Where bundles do not depend on who is ready first, one starts when nothing is to come before that could have it join;
+ * where splits stay apart, nothing of its own. */
 static void check_first(struct world *world, const struct weir_stage_spec *spec, const struct chunk *head)
 {
 	struct alive all[LOOKED_AT_MAX];
 	uint32_t count = alive(world, all), at = 0;
-	bool apart = false; /* one in between was started, or what comes of the other will be elsewhere, since it is a part */
+	/* one in between was started, or what comes of the other will be elsewhere, since it is a part */
+	bool apart = false;
 
 	while (count <= LOOKED_AT_MAX && at < count && all[at].fresh != head)
 		at++;
@@ -223,7 +226,8 @@ static void check_first(struct world *world, const struct weir_stage_spec *spec,
 	for (size_t i = 0; i < world->chunks.count; i++) {
 		const struct chunk *other = &world->chunks.items[i];
 
-		apart |= other->place.length >= head->place.length && sim_place_compare(&all[at - 1].at, &other->place) < 0 &&
+		apart |= other->place.length >= head->place.length &&
+			 sim_place_compare(&all[at - 1].at, &other->place) < 0 &&
 			 sim_place_compare(&other->place, &head->place) < 0;
 		/* Such a bundle stays what it is when it is tried again. */
 		apart |= other->part > 0 && sim_place_compare(&other->place, &all[at - 1].at) <= 0 &&
@@ -231,7 +235,8 @@ static void check_first(struct world *world, const struct weir_stage_spec *spec,
 	}
 	apart |= spec->by_split && may_be_elsewhere(world, all, at - 1, head->place.at[0]);
 	PROMISE(world,
-		apart || (spec->by_split && all[at - 1].at.at[0] != head->place.at[0]) || all[at - 1].stage >= all[at].stage,
+		apart || (spec->by_split && all[at - 1].at.at[0] != head->place.at[0]) ||
+			all[at - 1].stage >= all[at].stage,
 		"a bundle that something to come before may have joined");
 }
 
@@ -282,7 +287,8 @@ void sim_check_bundle(struct world *world, const struct weir_action *action, str
 			return;
 		}
 		PROMISE(world, !chunk->bundle, "a chunk in two bundles");
-		PROMISE(world, !spec->by_split || chunk->place.at[0] == head->place.at[0], "a bundle of several splits");
+		PROMISE(world, !spec->by_split || chunk->place.at[0] == head->place.at[0],
+			"a bundle of several splits");
 		check_neighbours(world, last, chunk);
 		rows += chunk->rows;
 		bytes += chunk->bytes;
@@ -295,8 +301,9 @@ void sim_check_bundle(struct world *world, const struct weir_action *action, str
 			PROMISE(world, bytes <= spec->rows_max_bytes, "a bundle that is too large");
 		if (rows < spec->rows_min)
 			check_short(world, head, last, bytes);
-		if (spec->in_order || ((spec->by_split || spec->from_first) &&
-				       (rows < spec->rows_min || world->parts.count > 0) && head->rows < spec->rows_min))
+		if (spec->in_order ||
+		    ((spec->by_split || spec->from_first) && (rows < spec->rows_min || world->parts.count > 0) &&
+		     head->rows < spec->rows_min))
 			check_first(world, spec, head);
 	}
 	head->bundle = ++world->bundles;

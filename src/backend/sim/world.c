@@ -1,5 +1,5 @@
-/* What happens in time. Everything that will happen lies in one heap of moments; the earliest comes true, is told to the
- * core, and what the core wants done about it makes further moments. */
+/* What happens in time. Everything that will happen lies in one heap of moments; the earliest comes true, is told to
+ * the core, and what the core wants done about it makes further moments. */
 #include "backend/sim/sim_impl.h"
 
 #include <inttypes.h>
@@ -222,7 +222,8 @@ static void disk_done(struct world *world, uint64_t id)
 	sim_tell(world, event, false);
 }
 
-/* Up at once, down slowly, and only by those at work. What was assumed counts until one is measured that has done something. */
+/* Up at once, down slowly, and only by those at work. What was assumed counts until one is measured that has done
+ * something. */
 static void estimate(struct world *world, uint32_t stage, const struct worker *worker)
 {
 	if (worker->memory > world->peak[stage])
@@ -255,7 +256,8 @@ static void measures(struct world *world)
 				      ? (int64_t)random_below(&world->random, (uint64_t)options->budget)
 				      : world->config.unit;
 		if (options->budget < INT64_MAX) {
-			world->excess = event.bytes > world->excess ? event.bytes : world->excess + (event.bytes - world->excess) / 4;
+			world->excess = event.bytes > world->excess ? event.bytes
+								    : world->excess + (event.bytes - world->excess) / 4;
 			if (world->excess > world->budget / 2)
 				world->excess = world->budget / 2;
 		}
@@ -264,7 +266,8 @@ static void measures(struct world *world)
 		struct worker *worker = &world->workers[stage][slot];
 		int64_t assumed = world->config.stages[stage].slot_memory;
 
-		if ((worker->state != WORKER_UP && worker->state != WORKER_STARTING) || worker->stopped || worker->killed)
+		if ((worker->state != WORKER_UP && worker->state != WORKER_STARTING) || worker->stopped ||
+		    worker->killed)
 			return;
 		event.stage = stage;
 		event.slot = slot;
@@ -533,7 +536,8 @@ static void dropped(struct world *world, const struct weir_action *action, const
 		world->result->seen |= WEIR_SIM_REDO_SKIPPED;
 }
 
-/* Before a stage has done anything, its workers are taken to need a multiple of the largest task that its chunks can make. */
+/* Before a stage has done anything, its workers are taken to need a multiple of the largest task that its chunks can
+ * make. */
 static void assume(struct world *world, uint32_t stage, int64_t bytes, int64_t rows)
 {
 	const struct weir_stage_spec *spec;

@@ -1,8 +1,8 @@
 /* Files as they are: a row a file, its bytes in one column, inflated where the name says that they are compressed.
  *
  * Any file is one, so the format is never guessed: it is asked for by name. A file of which the column is not wanted is
- * not read. The bytes lie in memory of the reader, as large as the largest file so far, asked of the account before they
- * are read.
+ * not read. The bytes lie in memory of the reader, as large as the largest file so far, asked of the account before
+ * they are read.
  */
 #include "base/checked.h"
 #include "io/stream.h"
@@ -43,8 +43,8 @@ struct binary_reader {
 
 static const char *const option_names[] = {"compression=", NULL};
 
-static int options_parse(struct weir_arena *arena, const struct weir_setting *settings, uint32_t count, const void **out,
-			 struct weir_error *err)
+static int options_parse(struct weir_arena *arena, const struct weir_setting *settings, uint32_t count,
+			 const void **out, struct weir_error *err)
 {
 	struct binary_options *options = weir_arena_alloc_zero(arena, sizeof(*options), err);
 	int code = options ? WEIR_OK : err->code;
@@ -92,7 +92,8 @@ static int file_open(struct weir_account *account, const struct weir_read_setup 
 }
 
 static int file_ranges(struct weir_format_file *base, const struct weir_scan *scan, uint64_t bytes_target,
-		       int (*visit)(void *context, const struct weir_range *range), void *context, struct weir_error *err)
+		       int (*visit)(void *context, const struct weir_range *range), void *context,
+		       struct weir_error *err)
 {
 	(void)scan;
 	(void)bytes_target;
@@ -206,8 +207,8 @@ static int read_all(struct binary_reader *self, struct weir_stream *stream, stru
 static int value_read(struct binary_reader *self, struct weir_error *err)
 {
 	struct weir_stream *stream = NULL;
-	int code = weir_stream_open(self->account, self->io, self->file->base.file, 0, &self->file->options->stream, &stream,
-				    err);
+	int code = weir_stream_open(self->account, self->io, self->file->base.file, 0, &self->file->options->stream,
+				    &stream, err);
 
 	if (!code)
 		code = read_all(self, stream, err);

@@ -10,7 +10,8 @@
 #include "format/format.h"
 #include "format/text_input.h"
 
-/* What is special in the text. A character that is not in use is stored as the delimiter, which is harmless to look for. */
+/* What is special in the text. A character that is not in use is stored as the delimiter, which is harmless to look
+ * for. */
 struct csv_dialect {
 	uint8_t delimiter, quote, escape, comment, point;
 	bool has_quote, has_escape, has_comment;
@@ -80,7 +81,8 @@ struct csv_index {
 	uint32_t end_count, end_capacity;
 	uint32_t *lines; /* numbers in `ends` */
 	uint32_t line_count, line_capacity;
-	/* Seen since the caller reset them: bytes ≥ 0x80, carriage returns, line ends inside quotes, quotes that are letters. */
+	/* Seen since the caller reset them: bytes ≥ 0x80, carriage returns, line ends inside quotes, quotes that are
+	 * letters. */
 	bool has_high, has_cr, has_inner_lines, has_inner_quotes;
 };
 
@@ -92,13 +94,13 @@ const struct csv_kernels *csv_kernels_choose(void);
 /* ---- rows.c: lines that count, as rows of one width ---- */
 
 struct csv_rows {
-	/* Field f of row r ends at ends[r × width + f] and begins behind the field before it, the first one at starts[r]. A
-	 * field that begins behind its own end is missing (a short row that is filled). */
+	/* Field f of row r ends at ends[r × width + f] and begins behind the field before it, the first one at
+	 * starts[r]. A field that begins behind its own end is missing (a short row that is filled). */
 	const uint32_t *ends;
 	uint32_t *starts;
 	uint32_t width, count;
 	uint32_t begin_next; /* where the line behind those used begins */
-	uint32_t *made; /* rows that had to be put together */
+	uint32_t *made;      /* rows that had to be put together */
 	size_t made_capacity, starts_capacity;
 };
 
@@ -115,11 +117,11 @@ struct csv_odd_line {
 	uint32_t begin, end, fields;
 };
 
-/* At most `row_max` rows of the index's lines, the first of which begins at `begin`. Says how many lines were used and how
- * many of them skipped for their width. */
+/* At most `row_max` rows of the index's lines, the first of which begins at `begin`. Says how many lines were used and
+ * how many of them skipped for their width. */
 int csv_rows_make(struct csv_rows *rows, struct weir_account *account, const struct csv_row_rules *rules,
-		  const struct csv_index *index, uint32_t begin, uint32_t line_max, uint32_t row_max, uint32_t *lines_used,
-		  uint32_t *skipped, struct csv_odd_line *odd, struct weir_error *err);
+		  const struct csv_index *index, uint32_t begin, uint32_t line_max, uint32_t row_max,
+		  uint32_t *lines_used, uint32_t *skipped, struct csv_odd_line *odd, struct weir_error *err);
 void csv_rows_release(struct csv_rows *rows, struct weir_account *account);
 
 /* ---- values.c: one field's text as a value ---- */
@@ -164,11 +166,11 @@ struct csv_file {
 	const struct csv_options *options;
 	struct csv_dialect dialect;
 	bool is_plain;
-	uint32_t width;       /* fields of a row; 0: there are none */
-	uint64_t data_offset; /* of the first line behind the header, in the stream */
-	uint64_t data_line;   /* its number, from 1 */
+	uint32_t width;           /* fields of a row; 0: there are none */
+	uint64_t data_offset;     /* of the first line behind the header, in the stream */
+	uint64_t data_line;       /* its number, from 1 */
 	_Atomic uint64_t skipped; /* ragged rows */
-	int guess_forced;     /* by tests: −1 every cut lies outside quotes, 1 inside */
+	int guess_forced;         /* by tests: −1 every cut lies outside quotes, 1 inside */
 };
 
 struct csv_head {
@@ -201,7 +203,7 @@ void csv_misfits_note(struct csv_reader *reader);
 struct csv_column {
 	struct weir_pending pending;
 	struct csv_reader *reader;
-	uint32_t field;               /* of a row */
+	uint32_t field; /* of a row */
 	const char *name;
 	const struct weir_type *type; /* of values: not DICTIONARY_TYPE */
 	bool is_given;                /* by --types: a value that does not fit is an error for good */
@@ -226,8 +228,8 @@ struct csv_reader {
 	struct csv_file *file;
 	const struct weir_scan *scan;
 	struct weir_range range;
-	uint64_t start; /* of the range's first line */
-	uint64_t lines; /* line ends between `start` and `window` */
+	uint64_t start;        /* of the range's first line */
+	uint64_t lines;        /* line ends between `start` and `window` */
 	uint32_t window;       /* in the text: where lines were counted last */
 	uint32_t window_lines; /* lines used since, not counting line ends inside quotes */
 	bool is_done;

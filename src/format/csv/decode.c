@@ -1,9 +1,9 @@
 /* Fields become values, a column at a time, for the rows that live.
  *
- * Each type has a loop with a quick reading of what most fields look like: digits, perhaps a sign and a point, dates and
- * timestamps of the usual shape, texts without quotes. Quick readings load whole words around a field, past both ends of
- * it: the window has room for that. What they do not recognise (quotes, blanks, nulls, exponents …) is read by values.c;
- * they never accept what values.c would not, nor anything that may be a null spelling (null_first).
+ * Each type has a loop with a quick reading of what most fields look like: digits, perhaps a sign and a point, dates
+ * and timestamps of the usual shape, texts without quotes. Quick readings load whole words around a field, past both
+ * ends of it: the window has room for that. What they do not recognise (quotes, blanks, nulls, exponents …) is read by
+ * values.c; they never accept what values.c would not, nor anything that may be a null spelling (null_first).
  */
 #include "base/utf8.h"
 #include "format/csv/csv_impl.h"
@@ -25,8 +25,11 @@ struct fields {
 static struct fields fields_of(const struct csv_column *column)
 {
 	const struct csv_rows *rows = &column->reader->rows;
-	struct fields fields = {.text = column->reader->input.text, .ends = rows->ends + column->field,
-				.width = rows->width, .before = rows->starts, .before_step = 1};
+	struct fields fields = {.text = column->reader->input.text,
+				.ends = rows->ends + column->field,
+				.width = rows->width,
+				.before = rows->starts,
+				.before_step = 1};
 
 	if (column->field > 0) {
 		fields.before = rows->ends + column->field - 1;
@@ -68,12 +71,15 @@ static int misfit(const struct csv_column *column, uint32_t row, const char *tex
 	weir_type_name(column->type, name, sizeof(name));
 	if (column->is_given) {
 		if (is_text)
-			weir_error_set(err, WEIR_E_DATA, "the text is not UTF-8 (--encoding latin1 may be what it is; "
-							 "--types '%s=binary' keeps its bytes)", column->name);
+			weir_error_set(err, WEIR_E_DATA,
+				       "the text is not UTF-8 (--encoding latin1 may be what it is; "
+				       "--types '%s=binary' keeps its bytes)",
+				       column->name);
 		else
 			weir_error_set(err, WEIR_E_DATA, "'%.*s%s' is no %s", shown, text, more, name);
 	} else {
-		uint32_t kinds = csv_kinds_of_type(column->type) & csv_kinds_of(reader->file->dialect.point, text, size);
+		uint32_t kinds = csv_kinds_of_type(column->type) &
+				 csv_kinds_of(reader->file->dialect.point, text, size);
 
 		wider = csv_type_of_kinds(reader->account, kinds, true, err);
 		if (!wider)
@@ -81,12 +87,15 @@ static int misfit(const struct csv_column *column, uint32_t row, const char *tex
 		weir_type_name(wider, wider_name, sizeof(wider_name));
 		weir_type_unref(wider);
 		if (is_text)
-			weir_error_set(err, WEIR_E_MISFIT, "the text is not UTF-8, as what the types were inferred from was "
-							   "(--encoding latin1 may be what it is; --types '%s=binary' keeps its "
-							   "bytes)", column->name);
+			weir_error_set(err, WEIR_E_MISFIT,
+				       "the text is not UTF-8, as what the types were inferred from was "
+				       "(--encoding latin1 may be what it is; --types '%s=binary' keeps its "
+				       "bytes)",
+				       column->name);
 		else
-			weir_error_set(err, WEIR_E_MISFIT, "'%.*s%s' is no %s, which the column seemed to be "
-							   "(--types '%s=%s' says what it is, --infer all looks at every row first)",
+			weir_error_set(err, WEIR_E_MISFIT,
+				       "'%.*s%s' is no %s, which the column seemed to be "
+				       "(--types '%s=%s' says what it is, --infer all looks at every row first)",
 				       shown, text, more, name, column->name, wider_name);
 	}
 	weir_error_at_column(err, column->name);
@@ -185,9 +194,15 @@ static inline uint64_t load8(const uint8_t *at)
 /* The last `count` bytes of a word, as digits: 0 to 8 of them. */
 static inline uint64_t last_digits(const uint8_t *end, uint32_t count)
 {
-	static const uint64_t kept[9] = {0, UINT64_C(0xff) << 56, UINT64_C(0xffff) << 48, UINT64_C(0xffffff) << 40,
-					 UINT64_C(0xffffffff) << 32, UINT64_C(0xffffffffff) << 24,
-					 UINT64_C(0xffffffffffff) << 16, UINT64_C(0xffffffffffffff) << 8, UINT64_MAX};
+	static const uint64_t kept[9] = {0,
+					 UINT64_C(0xff) << 56,
+					 UINT64_C(0xffff) << 48,
+					 UINT64_C(0xffffff) << 40,
+					 UINT64_C(0xffffffff) << 32,
+					 UINT64_C(0xffffffffff) << 24,
+					 UINT64_C(0xffffffffffff) << 16,
+					 UINT64_C(0xffffffffffffff) << 8,
+					 UINT64_MAX};
 
 	return (load8(end - 8) ^ UINT64_C(0x3030303030303030)) & kept[count];
 }
@@ -295,7 +310,8 @@ static inline bool quick_days(const uint8_t *text, int32_t *out)
 		return false; /* 29 February is left to those who know leap years */
 	shifted = year - (month <= 2);
 	from_march = month > 2 ? month - 3 : month + 9;
-	*out = (int32_t)(365 * shifted + shifted / 4 - shifted / 100 + shifted / 400 + (153 * from_march + 2) / 5 + day - 1) -
+	*out = (int32_t)(365 * shifted + shifted / 4 - shifted / 100 + shifted / 400 + (153 * from_march + 2) / 5 +
+			 day - 1) -
 	       719468;
 	return true;
 }
@@ -322,7 +338,8 @@ struct timestamp_rules {
 };
 
 /* YYYY-MM-DD HH:MM:SS[.digits][Z], of years in which all units fit. */
-static inline bool quick_timestamp(const uint8_t *text, uint32_t size, const struct timestamp_rules *rules, int64_t *out)
+static inline bool quick_timestamp(const uint8_t *text, uint32_t size, const struct timestamp_rules *rules,
+				   int64_t *out)
 {
 	uint32_t seconds, fraction = 0;
 	uint64_t units = 0;
@@ -369,7 +386,8 @@ static inline bool quick_boolean(const uint8_t *text, uint32_t size, uint8_t *ou
 
 /* ---- loops ---- */
 
-/* Runs `quick` for every row that lives, and the slow way where it says no. `row`, `text` and `size` are there for it. */
+/* Runs `quick` for every row that lives, and the slow way where it says no. `row`, `text` and `size` are there for
+ * it. */
 #define EACH_ROW(slot, quick)                                                                                          \
 	do {                                                                                                           \
 		uint32_t count_ = selection->rows ? selection->count : column->reader->rows.count;                     \
@@ -393,8 +411,10 @@ static inline bool quick_boolean(const uint8_t *text, uint32_t size, uint8_t *ou
 		type *out = (type *)column->values;                                                                    \
 		int64_t wide;                                                                                          \
                                                                                                                        \
-		EACH_ROW(&out[row], ((type)-1 > 0 && *text == '-') ? false                                             \
-				    : quick_integer(text, size, &wide) && (out[row] = (type)wide, (int64_t)out[row] == wide)); \
+		EACH_ROW(&out[row], ((type)-1 > 0 && *text == '-')                                                     \
+					    ? false                                                                    \
+					    : quick_integer(text, size, &wide) &&                                      \
+						      (out[row] = (type)wide, (int64_t)out[row] == wide));             \
 		return WEIR_OK;                                                                                        \
 	}
 DEFINE_INTEGER(decode_i8, int8_t)
@@ -414,8 +434,9 @@ static int decode_double(struct csv_column *column, const struct weir_selection 
 					      (char)point};
 	double *out = (double *)column->values;
 
-	EACH_ROW(&out[row], quick_double(text, size, point, &out[row]) ||
-				    (size - 1 < 64 && weir_parse_double((const char *)text, size, grammar, &out[row]) == size));
+	EACH_ROW(&out[row],
+		 quick_double(text, size, point, &out[row]) ||
+			 (size - 1 < 64 && weir_parse_double((const char *)text, size, grammar, &out[row]) == size));
 	return WEIR_OK;
 }
 
@@ -638,8 +659,8 @@ static decode_function *function_for(const struct weir_type *type)
 static int values_reserve(struct csv_column *column, struct weir_error *err)
 {
 	size_t width = weir_type_is_bytes(column->type) ? sizeof(struct weir_view)
-		       : column->type->byte_width         ? column->type->byte_width
-							  : 8;
+		       : column->type->byte_width       ? column->type->byte_width
+							: 8;
 	/* A boolean's slow way writes a byte, a short value's may write eight. */
 	size_t size = weir_alloc_size((size_t)column->reader->rows.count * width + 64);
 

@@ -1,7 +1,7 @@
 /* A CSV file before its rows: header, names, where data begins, and how it is cut into ranges.
  *
- * Names: a header's own, or those given, or f0, f1 …. A second empty name becomes f and its number; a name that was there before
- * gets _1, _2 … until it is new.
+ * Names: a header's own, or those given, or f0, f1 …. A second empty name becomes f and its number; a name that was
+ * there before gets _1, _2 … until it is new.
  */
 #include "base/log.h"
 #include "base/utf8.h"
@@ -89,9 +89,13 @@ static int scan_line(struct head_scan *scan, const struct csv_dialect *dialect, 
 
 		if (input->end > UINT32_MAX - CSV_BLOCK)
 			return weir_error_set(err, WEIR_E_LIMIT, "the header is longer than 4 GiB");
-		*index = (struct csv_index){.text = input->text, .size = (uint32_t)input->end, .is_last = input->at_end,
-					    .at = (uint32_t)input->begin, .ends = index->ends,
-					    .end_capacity = index->end_capacity, .lines = scan->lines,
+		*index = (struct csv_index){.text = input->text,
+					    .size = (uint32_t)input->end,
+					    .is_last = input->at_end,
+					    .at = (uint32_t)input->begin,
+					    .ends = index->ends,
+					    .end_capacity = index->end_capacity,
+					    .lines = scan->lines,
 					    .line_capacity = CSV_BLOCK + 1};
 		kernels->index(index, dialect);
 		if (index->line_count > 0)
@@ -152,7 +156,8 @@ static int no_name(const void *bytes, size_t size, uint32_t column, struct weir_
 
 	if (other)
 		return weir_error_set(err, WEIR_E_DATA, "this is a %s file, not one of CSV", other->name);
-	return weir_error_set(err, WEIR_E_DATA, "the name of column %u in the header is not UTF-8 text (see --encoding)", column);
+	return weir_error_set(err, WEIR_E_DATA,
+			      "the name of column %u in the header is not UTF-8 text (see --encoding)", column);
 }
 
 static int take_names(struct csv_head *head, const struct csv_options *options, const struct csv_dialect *dialect,
@@ -175,7 +180,8 @@ static int take_names(struct csv_head *head, const struct csv_options *options, 
 		} else {
 			uint32_t end = index->ends[i];
 
-			if (i + 1 == head->width && end > begin && index->text[end - 1] == '\r' && index->text[end] == '\n')
+			if (i + 1 == head->width && end > begin && index->text[end - 1] == '\r' &&
+			    index->text[end] == '\n')
 				end--;
 			name = weir_arena_alloc(&head->arena, end - begin + 1, err);
 			if (!name)
@@ -183,7 +189,8 @@ static int take_names(struct csv_head *head, const struct csv_options *options, 
 			size = csv_unquote(dialect, (const char *)index->text + begin, end - begin, name);
 			name[size] = 0;
 			if (!weir_utf8_valid(name, size) || strlen(name) != size)
-				return no_name(index->text + scan->input.begin, end - (uint32_t)scan->input.begin, i + 1, err);
+				return no_name(index->text + scan->input.begin, end - (uint32_t)scan->input.begin,
+					       i + 1, err);
 			head->names[i] = name;
 			begin = index->ends[i] + 1;
 		}
@@ -218,7 +225,8 @@ static int read_head(struct head_scan *scan, struct weir_account *account, struc
 		if (head->is_empty)
 			break;
 		end = index->ends[index->lines[0]];
-		is_row = !(fields == 1 && (end == input->begin || (end == input->begin + 1 && index->text[end - 1] == '\r')));
+		is_row = !(fields == 1 &&
+			   (end == input->begin || (end == input->begin + 1 && index->text[end - 1] == '\r')));
 		if (dialect.has_comment && end > input->begin && index->text[input->begin] == dialect.comment)
 			is_row = false;
 		if (is_row)
@@ -272,7 +280,8 @@ static int make_schema(struct csv_file *self, const struct csv_head *head, struc
 	for (uint32_t i = 0; i < head->width; i++) {
 		uint32_t at = i;
 
-		fields[i] = (struct weir_field){.name = head->names[i], .type = weir_type_of(WEIR_STRING), .nullable = true};
+		fields[i] = (struct weir_field){
+			.name = head->names[i], .type = weir_type_of(WEIR_STRING), .nullable = true};
 		if (!known)
 			continue;
 		/* Nearly always the columns are in the schema's order. */
@@ -331,9 +340,10 @@ void csv_file_close(struct weir_format_file *base)
 	/* Once, however many files there are; nobody is told while types are inferred. */
 	if (skipped && self->setup->schema && self->options->skipping_told &&
 	    !atomic_exchange_explicit(self->options->skipping_told, true, memory_order_relaxed))
-		weir_log(WEIR_LOG_WARN, "%s: %llu row%s without %u fields left out, as asked (--ragged skip); other files are not "
-					"reported", weir_file_path(base->file), (unsigned long long)skipped,
-			 skipped == 1 ? "" : "s", self->width);
+		weir_log(WEIR_LOG_WARN,
+			 "%s: %llu row%s without %u fields left out, as asked (--ragged skip); other files are not "
+			 "reported",
+			 weir_file_path(base->file), (unsigned long long)skipped, skipped == 1 ? "" : "s", self->width);
 	weir_cuts_free(base->cuts);
 	weir_schema_unref(base->schema);
 	weir_file_unref(base->file);
@@ -351,7 +361,9 @@ int csv_file_ranges(struct weir_format_file *base, const struct weir_scan *scan,
 	if (self->width == 0)
 		return WEIR_OK;
 	if (!self->is_plain)
-		return visit(context, &(struct weir_range){.begin = self->data_offset, .end = UINT64_MAX, .bytes_decoded_est = size});
+		return visit(
+			context,
+			&(struct weir_range){.begin = self->data_offset, .end = UINT64_MAX, .bytes_decoded_est = size});
 	/* One range begins where it must; only more than one need to agree. */
 	if (bytes_target && size > RANGE_BYTES_MIN && !base->cuts && weir_cuts_new(self->account, &base->cuts, err))
 		return err->code;

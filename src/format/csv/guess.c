@@ -1,11 +1,12 @@
 /* Where a range probably begins, before anybody has read what lies in front of it.
  *
  * Byte `begin` lies outside quotes or inside. Both are tried: under each, the lines that follow are looked at, and the
- * better ones win. Lines are good when they have the right number of fields, when numbers and dates are such, and when no
- * quote stands where none belongs: the text between two quoted fields, taken for a quoted one, betrays itself by that.
+ * better ones win. Lines are good when they have the right number of fields, when numbers and dates are such, and when
+ * no quote stands where none belongs: the text between two quoted fields, taken for a quoted one, betrays itself by
+ * that.
  *
- *     …es", he said","x\n     outside:  es", he said","x⏎                     the rest of a line, with a stray quote
- *     "a ""new"" day","y\n    inside:   es", he said","x⏎"a ""new"" day","y⏎   a field ends, another begins, and good lines follow
+ *     …es", he said","x\n outside: es", he said","x⏎ the rest of a line, with a stray quote "a ""new"" day","y\n
+ *     inside: es", he said","x⏎"a ""new"" day","y⏎ a field ends, another begins, and good lines follow
  *
  * A wrong guess costs time, never rows: the range is read again from where the one before it ended (format/cuts.h).
  */
@@ -63,9 +64,14 @@ static struct guess guess_from(struct csv_reader *self, enum csv_state state)
 	struct guess guess = {0};
 	uint32_t line = 0, begin;
 
-	*index = (struct csv_index){.text = self->input.text, .size = (uint32_t)self->input.end,
-				    .is_last = self->input.at_end, .at = 1, .state = state, .ends = index->ends,
-				    .end_capacity = index->end_capacity, .lines = index->lines,
+	*index = (struct csv_index){.text = self->input.text,
+				    .size = (uint32_t)self->input.end,
+				    .is_last = self->input.at_end,
+				    .at = 1,
+				    .state = state,
+				    .ends = index->ends,
+				    .end_capacity = index->end_capacity,
+				    .lines = index->lines,
 				    .line_capacity = GUESS_LINES + CSV_BLOCK};
 	self->kernels->index(index, &self->file->dialect);
 	begin = 1;

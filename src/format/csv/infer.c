@@ -1,11 +1,12 @@
 /* Which types the columns of some files have: as pyarrow would say of the same rows.
  *
- * Every value belongs to a set of kinds (values.c); a column's kinds are those of all its values, and its type is the first
- * of them in pyarrow's order. Looked at are the heads of several files, and of large ones a part in the middle and the end
- * (format/text_input.h), or everything (--infer all). A part in the middle begins at a guess: what it says is left out
- * when its rows do not look like rows.
+ * Every value belongs to a set of kinds (values.c); a column's kinds are those of all its values, and its type is the
+ * first of them in pyarrow's order. Looked at are the heads of several files, and of large ones a part in the middle
+ * and the end (format/text_input.h), or everything (--infer all). A part in the middle begins at a guess: what it says
+ * is left out when its rows do not look like rows.
  *
- * The columns are the first file's that has any, and behind them those that others of the files looked at have beyond them.
+ * The columns are the first file's that has any, and behind them those that others of the files looked at have beyond
+ * them.
  */
 #include "format/csv/csv_impl.h"
 
@@ -22,7 +23,7 @@ struct inference {
 	struct inferred {
 		uint32_t kinds;
 		bool has_values;
-	} *columns;
+	} * columns;
 };
 
 /* The number of the dataset's column with this name; UINT32_MAX: none. */
@@ -67,8 +68,8 @@ static int field_kinds(struct csv_reader *reader, struct inferred *column, uint3
 	return WEIR_OK;
 }
 
-/* What follows in the range, at most LOOK_ON_BYTES of it, may have more that does not fit: all of it is noted at once, since
- * a run begins anew only once. The reader is of no use afterwards. */
+/* What follows in the range, at most LOOK_ON_BYTES of it, may have more that does not fit: all of it is noted at once,
+ * since a run begins anew only once. The reader is of no use afterwards. */
 void csv_misfits_note(struct csv_reader *reader)
 {
 	const struct weir_read_setup *setup = reader->file->setup;
@@ -123,8 +124,8 @@ static int read_range(struct inference *self, struct csv_reader *reader, struct 
 }
 
 /* A part in the middle, on a copy of what is known, which counts only if the part could be read. */
-static int read_inside(struct inference *self, struct csv_reader *reader, struct csv_file *file, const uint32_t *columns,
-		       const struct weir_range *range, struct weir_error *err)
+static int read_inside(struct inference *self, struct csv_reader *reader, struct csv_file *file,
+		       const uint32_t *columns, const struct weir_range *range, struct weir_error *err)
 {
 	size_t size = self->head.width * sizeof(*self->columns);
 	struct inferred *before = weir_alloc(self->account, size, err);
@@ -221,9 +222,9 @@ static int make_schema(const struct inference *self, struct weir_schema **out, s
 		fields[i].nullable = true;
 		code = given_type(self, fields[i].name, &fields[i].type, err);
 		if (!code && !fields[i].type) {
-			fields[i].type = self->options->text_only
-						 ? weir_type_ref(weir_type_of(WEIR_STRING))
-						 : csv_type_of_kinds(self->account, column->kinds, column->has_values, err);
+			fields[i].type = self->options->text_only ? weir_type_ref(weir_type_of(WEIR_STRING))
+								  : csv_type_of_kinds(self->account, column->kinds,
+										      column->has_values, err);
 			code = fields[i].type ? WEIR_OK : err->code;
 		}
 	}
@@ -255,8 +256,9 @@ static int find_head(struct inference *self, struct weir_file *const *files, uin
 			break;
 	}
 	if (self->head.width == 0) {
-		weir_error_set(err, WEIR_E_DATA, "the file is empty: it has no header that would name its columns (--names "
-						 "names them)");
+		weir_error_set(err, WEIR_E_DATA,
+			       "the file is empty: it has no header that would name its columns (--names "
+			       "names them)");
 		weir_error_at_source(err, count ? weir_file_path(files[0]) : "");
 		return err->code;
 	}
@@ -301,7 +303,8 @@ static int find_more(struct inference *self, struct weir_file *const *files, uin
 		struct csv_head head;
 
 		code = csv_head_read(self->account, self->setup->io,
-				     files[self->options->infer_all ? i : weir_sample_file(i, count)], self->options, &head, err);
+				     files[self->options->infer_all ? i : weir_sample_file(i, count)], self->options,
+				     &head, err);
 		if (!code)
 			code = add_names(self, &head, err);
 		else if (code != WEIR_E_MEMORY) {
@@ -327,8 +330,8 @@ int csv_infer(struct weir_account *account, const struct weir_read_setup *setup,
 	      uint32_t count, struct weir_schema **out, struct weir_error *err)
 {
 	struct weir_read_setup alone = *setup;
-	struct inference self = {.account = account, .setup = &alone,
-				 .options = setup->options ? setup->options : &csv_options_default};
+	struct inference self = {
+		.account = account, .setup = &alone, .options = setup->options ? setup->options : &csv_options_default};
 	struct weir_format_reader *reader = NULL;
 	uint32_t looked_at = self.options->infer_all ? count : weir_sample_file_count(count);
 	int code;

@@ -1,15 +1,15 @@
-/* The index over CSV text, compiled once per CPU level: blocks of 64 bytes become bit masks of delimiters, line ends and
- * quotes, and masks become positions.
+/* The index over CSV text, compiled once per CPU level: blocks of 64 bytes become bit masks of delimiters, line ends
+ * and quotes, and masks become positions.
  *
  *     text     a , " b , c " , d \n
  *     quotes   0 0 1 0 0 0 1 0 0 0
  *     inside   0 0 1 1 1 1 0 0 0 0      xor of all quotes before and at it
  *     ends     0 1 0 0 0 0 0 1 0 1      delimiters and line ends outside
  *
- * Counting quotes alone would be wrong: a quote in the middle of an unquoted field is a letter. So each quote that opens
- * by count must stand behind a delimiter, a line end or a quote that closed just before ("" inside quotes). A block where
- * one does not is read byte by byte (`walk`), and so are blocks with escapes or comments. The walk's rules are the
- * definition; masks only reproduce it faster.
+ * Counting quotes alone would be wrong: a quote in the middle of an unquoted field is a letter. So each quote that
+ * opens by count must stand behind a delimiter, a line end or a quote that closed just before ("" inside quotes). A
+ * block where one does not is read byte by byte (`walk`), and so are blocks with escapes or comments. The walk's rules
+ * are the definition; masks only reproduce it faster.
  */
 #include "base/cpu.h"
 #include "format/csv/csv_impl.h"

@@ -5,20 +5,44 @@
 #include <string.h>
 
 const char *const csv_option_names[] = {
-	"delimiter=", "quote=", "escape=", "no-doubled-quotes", "header", "no-header", "names=", "comment=", "skip-lines=",
-	"null=", "strings-null=", "no-quoted-null", "decimal-point=", "encoding=", "compression=", "types=", "infer=",
-	"ragged=", NULL,
+	"delimiter=",
+	"quote=",
+	"escape=",
+	"no-doubled-quotes",
+	"header",
+	"no-header",
+	"names=",
+	"comment=",
+	"skip-lines=",
+	"null=",
+	"strings-null=",
+	"no-quoted-null",
+	"decimal-point=",
+	"encoding=",
+	"compression=",
+	"types=",
+	"infer=",
+	"ragged=",
+	NULL,
 };
 
-#define TEXT(literal) {literal, sizeof(literal) - 1}
+#define TEXT(literal)                                                                                                  \
+	{                                                                                                              \
+		literal, sizeof(literal) - 1                                                                           \
+	}
 static const struct csv_text default_nulls[] = {
-	TEXT(""),        TEXT("#N/A"),   TEXT("#N/A N/A"), TEXT("#NA"), TEXT("-1.#IND"), TEXT("-1.#QNAN"),
-	TEXT("-NaN"),    TEXT("-nan"),   TEXT("1.#IND"),   TEXT("1.#QNAN"), TEXT("N/A"), TEXT("NA"),
-	TEXT("NULL"),    TEXT("NaN"),    TEXT("n/a"),      TEXT("nan"), TEXT("null"),
+	TEXT(""),     TEXT("#N/A"), TEXT("#N/A N/A"), TEXT("#NA"),     TEXT("-1.#IND"), TEXT("-1.#QNAN"),
+	TEXT("-NaN"), TEXT("-nan"), TEXT("1.#IND"),   TEXT("1.#QNAN"), TEXT("N/A"),     TEXT("NA"),
+	TEXT("NULL"), TEXT("NaN"),  TEXT("n/a"),      TEXT("nan"),     TEXT("null"),
 };
 
 const struct csv_options csv_options_default = {
-	.dialect = {.delimiter = ',', .quote = '"', .escape = ',', .comment = ',', .point = '.', .has_quote = true,
+	.dialect = {.delimiter = ',',
+		    .quote = '"',
+		    .escape = ',',
+		    .comment = ',',
+		    .point = '.',
+		    .has_quote = true,
 		    .doubled = true},
 	.has_header = true,
 	.quoted_null = true,
@@ -62,8 +86,8 @@ static int parse_character(const struct weir_setting *setting, bool may_be_none,
 	return WEIR_OK;
 }
 
-/* The next item of a list with commas: "a b" in quotes keeps its commas, brackets keep theirs. `*list` moves behind it and
- * its comma, to NULL at the end. */
+/* The next item of a list with commas: "a b" in quotes keeps its commas, brackets keep theirs. `*list` moves behind it
+ * and its comma, to NULL at the end. */
 static int next_item(struct weir_arena *arena, const char **list, struct csv_text *out, struct weir_error *err)
 {
 	const char *at = *list;
@@ -209,7 +233,8 @@ static int parse_types(struct weir_arena *arena, struct csv_options *options, co
 	return WEIR_OK;
 }
 
-static int parse_choice(const struct weir_setting *setting, const char *const *choices, int *out, struct weir_error *err)
+static int parse_choice(const struct weir_setting *setting, const char *const *choices, int *out,
+			struct weir_error *err)
 {
 	char all[128];
 	size_t size = 0;

@@ -1,7 +1,7 @@
 /* The CSV reader for tests: options, files and cuts as the test says, results as an Arrow stream.
  *
- * Ranges are read from the last to the first, so that each begins at a guess (which may be forced), and are then confirmed
- * from the first to the last and read again where the guess was wrong: what lanes do, in the worst order. */
+ * Ranges are read from the last to the first, so that each begins at a guess (which may be forced), and are then
+ * confirmed from the first to the last and read again where the guess was wrong: what lanes do, in the worst order. */
 #include "weir/weir.h"
 #include "base/list.h"
 #include "arrow/cdata.h"
@@ -17,7 +17,7 @@ struct weir_probe_csv {
 	uint32_t setting_count;
 	const uint64_t *cuts; /* offsets in the file at which ranges begin, behind the first one */
 	uint32_t cut_count;
-	int32_t guess;         /* −1 outside quotes, 1 inside, 0 guessed */
+	int32_t guess;           /* −1 outside quotes, 1 inside, 0 guessed */
 	const uint32_t *columns; /* NULL: all */
 	uint32_t column_count;
 	uint32_t every, phase; /* one row in so many is selected; 0 and 1: all */
@@ -196,7 +196,8 @@ static int ranges_make(struct probe *probe, struct weir_error *err)
 	for (uint32_t i = 0; i <= what->cut_count; i++) {
 		struct weir_range range = {.number = i,
 					   .begin = i ? what->cuts[i - 1] : file->data_offset,
-					   .end = i < what->cut_count ? what->cuts[i] : weir_file_size(probe->files.items[0])};
+					   .end = i < what->cut_count ? what->cuts[i]
+								      : weir_file_size(probe->files.items[0])};
 
 		if (weir_list_push(&probe->ranges, probe->account, err, range))
 			return err->code;
@@ -236,13 +237,15 @@ static int probe_open(struct probe *probe, struct weir_error *err)
 		    weir_list_push(&probe->files, probe->account, err, file))
 			return err->code;
 	}
-	if (csv_infer(probe->account, &probe->setup, probe->files.items, (uint32_t)probe->files.count, &probe->inferred, err))
+	if (csv_infer(probe->account, &probe->setup, probe->files.items, (uint32_t)probe->files.count, &probe->inferred,
+		      err))
 		return err->code;
 	probe->setup.schema = probe->inferred;
 	probe->setup.misfit = misfit;
 	probe->setup.misfit_context = probe;
 	if (csv_file_open(probe->account, &probe->setup, probe->files.items[0], &probe->file, err) ||
-	    scan_make(probe, err) || ranges_make(probe, err) || csv_reader_new(&probe->lane, probe->io, &probe->reader, err))
+	    scan_make(probe, err) || ranges_make(probe, err) ||
+	    csv_reader_new(&probe->lane, probe->io, &probe->reader, err))
 		return err->code;
 	probe->read = weir_alloc_zero(probe->account, probe->ranges.count * sizeof(*probe->read), err);
 	probe->starts = weir_alloc_zero(probe->account, probe->ranges.count * sizeof(*probe->starts), err);

@@ -1,5 +1,5 @@
-/* One lane's reader: a window of text at a time is indexed, its lines become rows, and rows go out as vectors whose columns
- * are fields that nobody has looked into yet.
+/* One lane's reader: a window of text at a time is indexed, its lines become rows, and rows go out as vectors whose
+ * columns are fields that nobody has looked into yet.
  *
  *     new ─▶ (open ─▶ next … until no rows)… ─▶ free
  *
@@ -9,8 +9,8 @@
  *            └────────────┴───────────────────────┴──────────────────┴──────────┘
  *            0                                    line_begin                    end
  *
- * A window holds WINDOW_BYTES, so that text, index and values of a vector stay in the cache together. When no whole line is
- * left, the window slides and the part of a line is indexed again; when it is full of one line, it grows.
+ * A window holds WINDOW_BYTES, so that text, index and values of a vector stay in the cache together. When no whole
+ * line is left, the window slides and the part of a line is indexed again; when it is full of one line, it grows.
  *
  * A range is the lines whose first byte lies in it. Lines are counted where they are used, exactly: errors name them.
  *
@@ -233,7 +233,8 @@ int csv_reader_open(struct weir_format_reader *base, struct weir_format_file *fi
 	self->row = 0;
 	self->rows_max = scan->vectors_small ? ROWS_FIRST : WEIR_VECTOR_ROWS;
 	if (columns_open(self, err) || find_start(self, err) ||
-	    weir_text_input_open(&self->input, self->io, file->file, opened->is_plain ? self->start : 0, options, err) ||
+	    weir_text_input_open(&self->input, self->io, file->file, opened->is_plain ? self->start : 0, options,
+				 err) ||
 	    (!opened->is_plain && skip_to(self, self->start, err))) {
 		weir_error_at_source(err, weir_file_path(file->file));
 		reader_close(self);
@@ -267,7 +268,8 @@ int csv_index_reserve(struct csv_reader *self, struct weir_error *err)
 		index->line_capacity = (uint32_t)(size / sizeof(*index->lines));
 	}
 	if (index->end_capacity - index->end_count < CSV_BLOCK) {
-		size_t size = weir_alloc_size(self->ends_size ? self->ends_size * 2 : ENDS_FIRST * sizeof(*index->ends));
+		size_t size = weir_alloc_size(self->ends_size ? self->ends_size * 2
+							      : ENDS_FIRST * sizeof(*index->ends));
 		uint32_t *ends = weir_alloc(self->account, size, err);
 
 		if (!ends)
@@ -393,8 +395,9 @@ static int last_line(struct csv_reader *self, struct weir_error *err)
 	struct csv_index *index = &self->index;
 
 	if (index->state == CSV_IN_QUOTES || index->state == CSV_ESCAPED_IN_QUOTES) {
-		weir_error_set(err, WEIR_E_DATA, "the record that begins here has a quoted field that is not closed before the "
-						 "file ends");
+		weir_error_set(err, WEIR_E_DATA,
+			       "the record that begins here has a quoted field that is not closed before the "
+			       "file ends");
 		csv_error_place(self, self->line_begin, err);
 		return err->code;
 	}
@@ -475,7 +478,8 @@ static int odd_line(const struct csv_reader *self, const struct csv_odd_line *od
 	uint32_t size = odd->end - odd->begin, shown = size < TEXT_SHOWN ? size : TEXT_SHOWN;
 	uint32_t width = self->file->width;
 
-	weir_error_set(err, WEIR_E_DATA, "the row has %u field%s instead of %u: %.*s%s (--ragged skip leaves such rows out%s)",
+	weir_error_set(err, WEIR_E_DATA,
+		       "the row has %u field%s instead of %u: %.*s%s (--ragged skip leaves such rows out%s)",
 		       odd->fields, odd->fields == 1 ? "" : "s", width, (int)shown, text, shown < size ? "…" : "",
 		       odd->fields < width ? ", --ragged fill puts nulls" : "");
 	csv_error_place(self, odd->begin, err);
@@ -529,8 +533,8 @@ int csv_reader_next(struct weir_format_reader *base, struct weir_vector *out, st
 		inside = lines_inside(self);
 		if (inside == 0)
 			return range_end(self, err);
-		if (csv_rows_make(&self->rows, self->account, &rules, &self->index, self->line_begin, inside, self->rows_max,
-				  &self->lines_used, &skipped, &odd, err)) {
+		if (csv_rows_make(&self->rows, self->account, &rules, &self->index, self->line_begin, inside,
+				  self->rows_max, &self->lines_used, &skipped, &odd, err)) {
 			csv_error_place(self, self->line_begin, err);
 			return err->code;
 		}

@@ -1,7 +1,8 @@
 /* Lines become rows: blank lines and comments go, lines of another width are an error, skipped or filled with nulls.
  *
- * Nearly always every line is a row and has the right width. Then the index's own array is the rows, since field f of row r
- * is number r × width + f in it; nothing is copied. Only where a line is odd are rows put together in an array of their own.
+ * Nearly always every line is a row and has the right width. Then the index's own array is the rows, since field f of
+ * row r is number r × width + f in it; nothing is copied. Only where a line is odd are rows put together in an array of
+ * their own.
  */
 #include "format/csv/csv_impl.h"
 
@@ -54,8 +55,8 @@ static int put_together(struct csv_rows *rows, struct weir_account *account, con
 {
 	uint32_t width = rules->width, line = 0, first = 0;
 
-	if (reserve(&rows->made, &rows->made_capacity,
-		    (size_t)(row_max < line_max ? row_max : line_max) * width, account, err))
+	if (reserve(&rows->made, &rows->made_capacity, (size_t)(row_max < line_max ? row_max : line_max) * width,
+		    account, err))
 		return err->code;
 	rows->ends = rows->made;
 	for (; line < line_max && rows->count < row_max; line++) {
@@ -88,8 +89,8 @@ static int put_together(struct csv_rows *rows, struct weir_account *account, con
 }
 
 int csv_rows_make(struct csv_rows *rows, struct weir_account *account, const struct csv_row_rules *rules,
-		  const struct csv_index *index, uint32_t begin, uint32_t line_max, uint32_t row_max, uint32_t *lines_used,
-		  uint32_t *skipped, struct csv_odd_line *odd, struct weir_error *err)
+		  const struct csv_index *index, uint32_t begin, uint32_t line_max, uint32_t row_max,
+		  uint32_t *lines_used, uint32_t *skipped, struct csv_odd_line *odd, struct weir_error *err)
 {
 	uint32_t width = rules->width, line_limit = line_max < row_max ? line_max : row_max;
 

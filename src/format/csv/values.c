@@ -1,5 +1,6 @@
-/* One field's text as a value, by pyarrow's rules: blanks around numbers, dates and times are ignored (around booleans and
- * timestamps they are not), integers may be hexadecimal, a timestamp has an offset exactly when its type has a zone.
+/* One field's text as a value, by pyarrow's rules: blanks around numbers, dates and times are ignored (around booleans
+ * and timestamps they are not), integers may be hexadecimal, a timestamp has an offset exactly when its type has a
+ * zone.
  *
  * This is the slow and complete way, for what decode.c's loops do not recognise at once. */
 #include "base/timetext.h"
@@ -32,9 +33,10 @@ int csv_type_check(const struct weir_type *type, struct weir_error *err)
 	case WEIR_STRUCT:
 	case WEIR_MAP:
 	case WEIR_DICTIONARY_TYPE:
-		return weir_error_set(err, WEIR_E_UNSUPPORTED,
-				      "CSV text does not become %s: read the column as a type that it does become, and cast it",
-				      weir_type_name(type, name, sizeof(name)));
+		return weir_error_set(
+			err, WEIR_E_UNSUPPORTED,
+			"CSV text does not become %s: read the column as a type that it does become, and cast it",
+			weir_type_name(type, name, sizeof(name)));
 	default:
 		return WEIR_OK;
 	}
@@ -90,8 +92,8 @@ static bool parse_integer(const struct weir_type *type, const char *text, size_t
 		return true;
 	}
 	if (weir_type_is_signed(type)) {
-		if (!weir_parse_i64(text, size, &number) || (bits < 64 && (number < -(INT64_C(1) << (bits - 1)) ||
-									   number >= INT64_C(1) << (bits - 1))))
+		if (!weir_parse_i64(text, size, &number) ||
+		    (bits < 64 && (number < -(INT64_C(1) << (bits - 1)) || number >= INT64_C(1) << (bits - 1))))
 			return false;
 		memcpy(out, &number, type->byte_width);
 		return true;
@@ -155,10 +157,12 @@ static bool parse_timestamp(const struct weir_type *type, const char *text, size
 	struct weir_timestamp_text scanned;
 
 	return weir_scan_timestamp(text, size, &scanned) && scanned.has_zone == (type->timezone != NULL) &&
-	       scanned.fraction_digits <= unit_digits(type->unit) && weir_timestamp_units(&scanned, unit_digits(type->unit), out);
+	       scanned.fraction_digits <= unit_digits(type->unit) &&
+	       weir_timestamp_units(&scanned, unit_digits(type->unit), out);
 }
 
-/* A fraction is one of seconds only where its unit has as many digits, were they zeroes: a type is not to depend on a row's value. */
+/* A fraction is one of seconds only where its unit has as many digits, were they zeroes: a type is not to depend on a
+ * row's value. */
 static bool parse_time(const char *text, size_t size, uint32_t digits, int64_t *out)
 {
 	const char *point = memchr(text, '.', size);

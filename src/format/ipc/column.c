@@ -1,11 +1,12 @@
-/* One column of the open batch: rows of it are brought into memory a window at a time, vectors are given out of the window.
+/* One column of the open batch: rows of it are brought into memory a window at a time, vectors are given out of the
+ * window.
  *
  *     batch    ├────────────────────────────────────────────────────────┤
  *     window            ├───────────────────────┤      as many rows as WINDOW bytes hold
  *     vectors           ├────┤├────┤├────┤ …
  *
- * A column that nobody asks for has no window. Plain values and views are used where they lie; other texts get a view each, dictionaries are
- * turned into a vector's once, when they change, and their codes widened.
+ * A column that nobody asks for has no window. Plain values and views are used where they lie; other texts get a view
+ * each, dictionaries are turned into a vector's once, when they change, and their codes widened.
  */
 #include "arrow/bitmap.h"
 #include "format/ipc/read_impl.h"
@@ -14,8 +15,8 @@
 #include <string.h>
 
 enum {
-	WEIGHT_MAX = 4 << 20,   /* bytes of one column in a window; in a vector, unless one row is larger */
-	VALUES_MAX = 64 << 10,  /* larger dictionaries are given out as values */
+	WEIGHT_MAX = 4 << 20,  /* bytes of one column in a window; in a vector, unless one row is larger */
+	VALUES_MAX = 64 << 10, /* larger dictionaries are given out as values */
 	WINDOW_ROWS_MAX = 1 << 20,
 };
 
@@ -142,8 +143,8 @@ static void codes_widen(const struct weir_array *array, int64_t from, uint32_t c
 	}
 }
 
-/* Codes of null rows may be anything in Arrow but lie inside the dictionary in vectors; and a value that is null makes its
- * rows null. */
+/* Codes of null rows may be anything in Arrow but lie inside the dictionary in vectors; and a value that is null makes
+ * its rows null. */
 static void codes_settle(const struct weir_array *values, uint32_t count, uint32_t *codes, uint64_t *validity)
 {
 	bool has_nulls = weir_array_null_count(values) > 0;

@@ -3,9 +3,9 @@
  *     file     ARROW1 │ schema │ dictionaries and batches │ end mark │ footer │ its size │ ARROW1
  *     stream   schema │ dictionaries and batches, in the order of their meaning │ end mark
  *
- * The first bytes decide which it is, not the name. The footer says where batches are but not how many rows they have: their
- * metadata is read for that, one small read each. A stream is not walked beforehand; it is one range. A pipe and a compressed
- * file are streams whatever they hold: behind its magic, a file is one too.
+ * The first bytes decide which it is, not the name. The footer says where batches are but not how many rows they have:
+ * their metadata is read for that, one small read each. A stream is not walked beforehand; it is one range. A pipe and
+ * a compressed file are streams whatever they hold: behind its magic, a file is one too.
  */
 #include "format/ipc/read_impl.h"
 
@@ -26,8 +26,7 @@ static void file_close(struct weir_format_file *base)
 	struct ipc_file *file = (struct ipc_file *)base;
 	struct weir_account *account = file->account;
 
-	weir_free(account, file->row_bytes,
-		  base->schema ? base->schema->field_count * sizeof(*file->row_bytes) : 0);
+	weir_free(account, file->row_bytes, base->schema ? base->schema->field_count * sizeof(*file->row_bytes) : 0);
 	weir_list_release(&file->batches, account);
 	weir_list_release(&file->blocks, account);
 	weir_schema_unref(base->schema);
@@ -40,7 +39,8 @@ static void file_close(struct weir_format_file *base)
 
 static int footer_read(struct ipc_file *file, struct weir_error *err)
 {
-	uint64_t size = weir_file_size(file->base.file), tail_size = size < TAIL_READ_MAX ? size : TAIL_READ_MAX, at = size;
+	uint64_t size = weir_file_size(file->base.file), tail_size = size < TAIL_READ_MAX ? size : TAIL_READ_MAX,
+		 at = size;
 	struct ipc_memory tail = {0};
 	uint32_t footer_size = 0;
 	int code = ipc_memory_reserve(file->account, &tail, tail_size, err);
@@ -49,8 +49,8 @@ static int footer_read(struct ipc_file *file, struct weir_error *err)
 		code = weir_file_read(file->base.file, size - tail_size, tail.bytes, tail_size, err);
 	if (code)
 		goto out;
-	if (size < HEAD_SIZE + TAIL_SIZE || memcmp(tail.bytes + tail_size - WEIR_IPC_MAGIC_SIZE, WEIR_IPC_MAGIC,
-						   WEIR_IPC_MAGIC_SIZE) != 0) {
+	if (size < HEAD_SIZE + TAIL_SIZE ||
+	    memcmp(tail.bytes + tail_size - WEIR_IPC_MAGIC_SIZE, WEIR_IPC_MAGIC, WEIR_IPC_MAGIC_SIZE) != 0) {
 		code = weir_error_set(err, WEIR_E_DATA,
 				      "the Arrow file is cut short: it does not end with ARROW1, as it begins");
 		goto out;
@@ -69,8 +69,8 @@ static int footer_read(struct ipc_file *file, struct weir_error *err)
 		tail_size = footer_size + TAIL_SIZE;
 	}
 	if (!code)
-		code = weir_ipc_footer_open(file->account, tail.bytes + tail_size - TAIL_SIZE - footer_size, footer_size, at,
-					    &file->schema, &file->blocks, err);
+		code = weir_ipc_footer_open(file->account, tail.bytes + tail_size - TAIL_SIZE - footer_size,
+					    footer_size, at, &file->schema, &file->blocks, err);
 out:
 	if (code)
 		weir_error_at_offset(err, at);
@@ -167,7 +167,8 @@ static int batches_read(struct ipc_file *file, struct weir_error *err)
 static int columns_new(struct ipc_file *file, struct weir_error *err)
 {
 	file->base.schema = weir_schema_ref(weir_ipc_schema_columns(file->schema));
-	file->row_bytes = weir_alloc_zero(file->account, file->base.schema->field_count * sizeof(*file->row_bytes), err);
+	file->row_bytes = weir_alloc_zero(file->account, file->base.schema->field_count * sizeof(*file->row_bytes),
+					  err);
 	return file->row_bytes ? WEIR_OK : err->code;
 }
 
@@ -208,8 +209,8 @@ static int stream_open(struct ipc_file *file, struct ipc_source *source, uint64_
 	return WEIR_OK;
 }
 
-/* By the first bytes. What cannot be read anywhere has no use for a footer: in a file, too, all messages come in the order in
- * which they are needed. */
+/* By the first bytes. What cannot be read anywhere has no use for a footer: in a file, too, all messages come in the
+ * order in which they are needed. */
 static int open_by_magic(struct ipc_file *file, struct weir_io *io, struct weir_error *err)
 {
 	struct ipc_source source = {
@@ -224,7 +225,8 @@ static int open_by_magic(struct ipc_file *file, struct weir_io *io, struct weir_
 					   : weir_file_read(file->base.file, 0, head, got, err);
 	is_file = memcmp(head, WEIR_IPC_MAGIC, WEIR_IPC_MAGIC_SIZE) == 0;
 	if (!code && got == 0)
-		code = weir_error_set(err, WEIR_E_DATA, "there is nothing in it: even an Arrow stream of no rows has a schema");
+		code = weir_error_set(err, WEIR_E_DATA,
+				      "there is nothing in it: even an Arrow stream of no rows has a schema");
 	else if (!code && memcmp(head, "FEA1", 4) == 0)
 		code = weir_error_set(err, WEIR_E_UNSUPPORTED,
 				      "the file is in the first version of Feather, which weir does not read; "
@@ -302,7 +304,8 @@ static int emit_pieces(struct cutter *cutter, const struct ipc_batch *batch, int
 
 /* Small batches together, large ones in pieces; but what is compressed is inflated whole, so by one lane. */
 static int ipc_ranges(struct weir_format_file *base, const struct weir_scan *scan, uint64_t bytes_target,
-		      int (*visit)(void *context, const struct weir_range *range), void *context, struct weir_error *err)
+		      int (*visit)(void *context, const struct weir_range *range), void *context,
+		      struct weir_error *err)
 {
 	struct ipc_file *file = (struct ipc_file *)base;
 	struct cutter cutter = {.visit = visit, .context = context};
@@ -314,7 +317,8 @@ static int ipc_ranges(struct weir_format_file *base, const struct weir_scan *sca
 	for (uint32_t i = 0; i < scan->column_count; i++)
 		cutter.row_bytes += file->row_bytes[scan->columns[i]];
 	if (file->is_stream)
-		return visit(context, &(struct weir_range){.end = INT64_MAX, .bytes_decoded_est = base->bytes_decoded_est});
+		return visit(context,
+			     &(struct weir_range){.end = INT64_MAX, .bytes_decoded_est = base->bytes_decoded_est});
 	if (bytes_target == 0)
 		return emit(&cutter, 0, base->row_count);
 	rows_wanted = (double)bytes_target / (cutter.row_bytes > 0.125 ? cutter.row_bytes : 0.125);

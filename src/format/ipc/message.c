@@ -1,11 +1,11 @@
 /* Messages and the bytes of their bodies.
  *
  * In a file that can be read anywhere, a body is never read as a whole, except when all that is wanted of it lies close
- * together: then one read brings it, and the columns share it. Otherwise each buffer, or the rows of it that are asked for,
- * is read into memory of its own.
+ * together: then one read brings it, and the columns share it. Otherwise each buffer, or the rows of it that are asked
+ * for, is read into memory of its own.
  *
- * A pipe or a compressed file is read from front to back. What lies from the first wanted buffer to the last is taken into
- * memory when the first byte of it is asked for; the rest is read and forgotten.
+ * A pipe or a compressed file is read from front to back. What lies from the first wanted buffer to the last is taken
+ * into memory when the first byte of it is asked for; the rest is read and forgotten.
  */
 #include "base/checked.h"
 #include "format/ipc/read_impl.h"
@@ -246,8 +246,8 @@ static int fetch(void *state, uint64_t offset, uint64_t size, struct weir_buffer
 
 	*out = (struct weir_buffer){0};
 	if (offset >= source->span_begin && offset + size <= source->span_end) {
-		if (!source->span.data && read_bytes(source, source->span_begin, source->span_end - source->span_begin,
-						     &source->span, err))
+		if (!source->span.data &&
+		    read_bytes(source, source->span_begin, source->span_end - source->span_begin, &source->span, err))
 			return err->code;
 		*out = weir_buffer_ref(&source->span);
 		out->data += offset - source->span_begin;

@@ -1,5 +1,5 @@
-/* What the reading files of format/ipc share: opened files (file.c), messages and bodies (message.c), columns (column.c) and
- * the lane's reader (reader.c). */
+/* What the reading files of format/ipc share: opened files (file.c), messages and bodies (message.c), columns
+ * (column.c) and the lane's reader (reader.c). */
 #ifndef WEIR_FORMAT_IPC_READ_IMPL_H
 #define WEIR_FORMAT_IPC_READ_IMPL_H
 
@@ -50,8 +50,8 @@ struct ipc_source {
 	uint64_t bytes_read;
 };
 
-/* The message at `offset`: its metadata is read and looked at. `limit`: where the file's messages end; there is a message of
- * kind END, too. In a sequential source `offset` lies behind all that was read. */
+/* The message at `offset`: its metadata is read and looked at. `limit`: where the file's messages end; there is a
+ * message of kind END, too. In a sequential source `offset` lies behind all that was read. */
 int ipc_source_message(struct ipc_source *source, uint64_t offset, uint64_t limit, struct weir_error *err);
 /* The next one of a stream. */
 int ipc_source_next(struct ipc_source *source, struct weir_error *err);

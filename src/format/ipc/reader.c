@@ -3,8 +3,8 @@
  *     new ─▶ (open ─▶ next … until no rows)… ─▶ free
  *
  * In a file the footer leads to the batches, and all dictionaries are read first, once per lane and file. In a stream
- * messages are taken as they come, and a dictionary that changes is there before the batch that needs it. Either way only
- * metadata is read here; columns bring their own bytes when they are asked for (column.c).
+ * messages are taken as they come, and a dictionary that changes is there before the batch that needs it. Either way
+ * only metadata is read here; columns bring their own bytes when they are asked for (column.c).
  *
  * Threads: a reader belongs to one lane; the file is shared and never written to.
  */
@@ -17,7 +17,7 @@ enum {
 	ROWS_WIDE = 1024,       /* many narrow columns still get this many */
 	WINDOW_MAX = 256 << 10, /* of a column: what is read at once stays in the cache until it is used */
 	WINDOW_MIN = 8 << 10,
-	WINDOW_SHARE = 8, /* of the account's room, for all windows */
+	WINDOW_SHARE = 8,    /* of the account's room, for all windows */
 	HEAVY_MIN = 4 << 20, /* bytes of a column in a batch from which on its rows are weighed before they are read */
 };
 
@@ -89,14 +89,16 @@ static int dictionaries_new(struct ipc_reader *self, struct weir_error *err)
 	weir_ipc_dictionaries_free(self->dictionaries);
 	self->dictionaries = NULL;
 	self->dictionaries_read = false;
-	if (weir_ipc_dictionaries_new(self->account, self->file->schema, self->file->is_stream, &self->dictionaries, err))
+	if (weir_ipc_dictionaries_new(self->account, self->file->schema, self->file->is_stream, &self->dictionaries,
+				      err))
 		return err->code;
 	for (uint32_t i = 0; i < self->column_count; i++)
 		weir_ipc_dictionaries_want(self->dictionaries, self->columns[i].number);
 	return WEIR_OK;
 }
 
-static int file_open(struct ipc_reader *self, struct ipc_file *file, const struct weir_scan *scan, struct weir_error *err)
+static int file_open(struct ipc_reader *self, struct ipc_file *file, const struct weir_scan *scan,
+		     struct weir_error *err)
 {
 	weir_format_file_ref(&file->base);
 	file_close(self);
@@ -148,8 +150,8 @@ int ipc_reader_open(struct weir_format_reader *base, struct weir_format_file *op
 	/* Ranges of one file follow each other: its dictionaries stay. */
 	if ((self->file != file || self->scan != scan) && file_open(self, file, scan, err))
 		return err->code;
-	if (file->is_stream && (dictionaries_new(self, err) ||
-				ipc_source_rewind(&self->source, self->io, file->stream_begin, err))) {
+	if (file->is_stream &&
+	    (dictionaries_new(self, err) || ipc_source_rewind(&self->source, self->io, file->stream_begin, err))) {
 		weir_error_at_source(err, weir_file_path(file->base.file));
 		file_close(self);
 		return err->code;
@@ -267,8 +269,8 @@ static int file_batch(struct ipc_reader *self, struct weir_error *err)
 	self->batch_rows = file->batches.items[low].row_count;
 	WEIR_ASSERT(self->row >= self->batch_begin && self->row < self->batch_begin + self->batch_rows);
 	block = &file->blocks.items[file->dictionary_count + low];
-	code = ipc_source_message(&self->source, block->offset,
-				  block->offset + block->metadata_size + block->body_size, err);
+	code = ipc_source_message(&self->source, block->offset, block->offset + block->metadata_size + block->body_size,
+				  err);
 	if (!code && (self->source.head.kind != WEIR_IPC_BATCH || self->source.head.row_count != self->batch_rows))
 		code = weir_error_set(err, WEIR_E_DATA, "the file was changed while it was read");
 	if (!code)

@@ -3,9 +3,9 @@
  *     file     ARROW1, schema │ batches of part 0 │ batches of part 1 │ … │ end mark, footer, ARROW1
  *     stream   schema         │ batches of part 0 │ …                     │ end mark
  *
- * Everything lies on multiples of 64 bytes, so that a mapped file is used where it lies. Dictionary types are written as
- * their values, inside lists and structs too: parts are made in parallel, and a file's dictionaries would have to be agreed
- * on between them.
+ * Everything lies on multiples of 64 bytes, so that a mapped file is used where it lies. Dictionary types are written
+ * as their values, inside lists and structs too: parts are made in parallel, and a file's dictionaries would have to be
+ * agreed on between them.
  */
 #include "base/list.h"
 #include "arrow/ipc.h"
@@ -16,7 +16,8 @@
 enum {
 	BATCH_ROWS = 65536,
 	BATCH_BYTES = 8 << 20,
-	ROOM_SHARE = 4, /* a batch is closed when so many of its size no longer fit: it is copied, and compressed, on its way */
+	/* a batch is closed when so many of its size no longer fit: it is copied, and compressed, on its way */
+	ROOM_SHARE = 4,
 	HEAD_SIZE = 8,
 	ALIGN = 64,
 };
@@ -132,21 +133,23 @@ static int compressor_new(struct ipc_writer *writer, const struct weir_writer_op
 	case WEIR_CODEC_NONE:
 		return WEIR_OK;
 	case WEIR_CODEC_ZSTD:
-		return weir_ipc_compressor_new(writer->account, WEIR_IPC_ZSTD, options->codec_level, &writer->compressor,
-					       err);
+		return weir_ipc_compressor_new(writer->account, WEIR_IPC_ZSTD, options->codec_level,
+					       &writer->compressor, err);
 	case WEIR_CODEC_LZ4_RAW: /* as people say "lz4" */
 	case WEIR_CODEC_LZ4_FRAME:
 		return weir_ipc_compressor_new(writer->account, WEIR_IPC_LZ4, options->codec_level, &writer->compressor,
 					       err);
 	default:
-		return weir_error_set(err, WEIR_E_UNSUPPORTED,
-				      "Arrow files are compressed with lz4 or zstd, or not at all (none); %s is not for them",
-				      weir_codec_name(options->codec));
+		return weir_error_set(
+			err, WEIR_E_UNSUPPORTED,
+			"Arrow files are compressed with lz4 or zstd, or not at all (none); %s is not for them",
+			weir_codec_name(options->codec));
 	}
 }
 
 static int writer_new(struct weir_account *account, const struct weir_schema *schema,
-		      const struct weir_writer_options *options, struct weir_format_writer **out, struct weir_error *err)
+		      const struct weir_writer_options *options, struct weir_format_writer **out,
+		      struct weir_error *err)
 {
 	struct ipc_writer *writer = weir_alloc_zero(account, sizeof(*writer), err);
 
@@ -223,10 +226,10 @@ static int plain_batch(struct ipc_writer *writer, struct weir_batch **batch, str
 	for (; done < count; done++) {
 		struct weir_array *column = (*batch)->columns[done];
 
-		writer->columns[done] =
-			has_dictionary(column->type)
-				? weir_array_promote(writer->account, column, writer->schema->fields[done].type, err)
-				: weir_array_ref(column);
+		writer->columns[done] = has_dictionary(column->type)
+						? weir_array_promote(writer->account, column,
+								     writer->schema->fields[done].type, err)
+						: weir_array_ref(column);
 		if (!writer->columns[done])
 			break;
 	}
@@ -345,7 +348,8 @@ static int file_header(struct weir_account *account, const struct weir_schema *s
 	code = weir_text_append(&bytes, WEIR_IPC_MAGIC, HEAD_SIZE, err);
 	if (!code)
 		code = weir_ipc_write_schema(plain, &bytes, err);
-	/* The magic has shifted the schema off its boundary: zeros behind it, which its length counts, bring the parts back. */
+	/* The magic has shifted the schema off its boundary: zeros behind it, which its length counts, bring the parts
+	 * back. */
 	if (!code)
 		code = weir_text_append(&bytes, zeros, sizeof(zeros), err);
 	if (!code) {
@@ -373,8 +377,8 @@ static int stream_footer(struct weir_account *account, const struct weir_schema 
 }
 
 static int file_footer(struct weir_account *account, const struct weir_schema *schema,
-		       const struct weir_writer_options *options, struct weir_part *const *parts, const uint64_t *offsets,
-		       uint32_t count, struct weir_byte_sink sink, struct weir_error *err)
+		       const struct weir_writer_options *options, struct weir_part *const *parts,
+		       const uint64_t *offsets, uint32_t count, struct weir_byte_sink sink, struct weir_error *err)
 {
 	struct weir_schema *plain = plain_schema(account, schema, true, err);
 	struct blocks blocks = {0};

@@ -1,10 +1,11 @@
 /* From record to record: where a range's records begin, and what stands between them.
  *
- *     lines      a range has the lines whose first byte lies in it; where they begin is certain
- *     array      a range has the objects whose { lies in it; between them ',', before the first '[', behind the last ']'
- *     objects    the same with nothing but blanks between them
+ *     lines a range has the lines whose first byte lies in it; where they begin is certain array a range has the
+ *     objects whose { lies in it; between them ',', before the first '[', behind the last ']' objects the same with
+ *     nothing but blanks between them
  *
- * The end of a range of objects is where the next one's { is, or the file's end: what the next range compares its guess with.
+ * The end of a range of objects is where the next one's { is, or the file's end: what the next range compares its guess
+ * with.
  */
 #include "format/json/json_impl.h"
 
@@ -37,8 +38,8 @@ int json_cursor_open(struct json_cursor *cursor, struct weir_io *io, const struc
 	cursor->line_begin = start == file->first ? 0 : start; /* a byte order mark is on its line */
 	cursor->range_end = range_end;
 	cursor->stream_size = file->is_plain ? weir_file_size(file->base.file) : 0;
-	return json_window_open(&cursor->window, io, file->base.file, file->is_plain ? start : 0, &file->options->stream,
-				file->layout, err);
+	return json_window_open(&cursor->window, io, file->base.file, file->is_plain ? start : 0,
+				&file->options->stream, file->layout, err);
 }
 
 int json_line_find(struct json_cursor *cursor, struct weir_io *io, const struct json_file *file, uint64_t begin,
@@ -64,8 +65,8 @@ int json_line_find(struct json_cursor *cursor, struct weir_io *io, const struct 
 	return code;
 }
 
-/* How long the record is that begins at `begin` and of which the window could not hold more; *whole: to its end. What was
- * read of it is lost. */
+/* How long the record is that begins at `begin` and of which the window could not hold more; *whole: to its end. What
+ * was read of it is lost. */
 static uint64_t record_size(struct json_cursor *cursor, size_t begin, bool *whole)
 {
 	struct weir_text_input *input = &cursor->window.input;

@@ -1,7 +1,8 @@
 /* Values into columns, a column at a time, for the rows that are asked for.
  *
- * A value is what lies between its entry and the next one: a string without its quotes, or a number with blanks behind it.
- * Loops handle what most values are; anything else (null, more digits, blanks, nonsense) is left to one careful function.
+ * A value is what lies between its entry and the next one: a string without its quotes, or a number with blanks behind
+ * it. Loops handle what most values are; anything else (null, more digits, blanks, nonsense) is left to one careful
+ * function.
  */
 #include "base/timetext.h"
 #include "arrow/bitmap.h"
@@ -85,8 +86,8 @@ static bool timestamp_read(const struct weir_type *type, const char *text, size_
 	return true;
 }
 
-bool json_scalar_read(const struct json_window *window, const struct json_options *options, const struct json_shape *shape,
-		      uint32_t entry, struct weir_arena *arena, void *out)
+bool json_scalar_read(const struct json_window *window, const struct json_options *options,
+		      const struct json_shape *shape, uint32_t entry, struct weir_arena *arena, void *out)
 {
 	size_t begin = window->entries[entry], end = json_value_end(window, entry);
 	const uint8_t *text = window->text + begin;
@@ -95,7 +96,8 @@ bool json_scalar_read(const struct json_window *window, const struct json_option
 	struct weir_numeral number;
 	struct weir_error ignored = {0};
 
-	if (is_string && json_string_read(window, options, begin + 1, window->entries[entry + 1], arena, &text, &size, &ignored))
+	if (is_string &&
+	    json_string_read(window, options, begin + 1, window->entries[entry + 1], arena, &text, &size, &ignored))
 		return false;
 	if (shape->type->id == WEIR_DOUBLE && !is_string &&
 	    weir_parse_double((const char *)text, size, WEIR_NUMBER_JSON, (double *)out) == size)
@@ -107,8 +109,7 @@ bool json_scalar_read(const struct json_window *window, const struct json_option
 		*(uint8_t *)out = *text == 't';
 		return true;
 	case JSON_INTEGER:
-		return !is_string &&
-		       weir_numeral_scan((const char *)text, size, WEIR_NUMBER_JSON, &number) == size &&
+		return !is_string && weir_numeral_scan((const char *)text, size, WEIR_NUMBER_JSON, &number) == size &&
 		       integer_read(shape->type, &number, out);
 	case JSON_REAL:
 		return !is_string &&
@@ -175,7 +176,8 @@ static int decode_slowly(struct decode *decode, uint32_t row, uint32_t entry, vo
 		set_null(decode, row);
 		return WEIR_OK;
 	}
-	if (json_scalar_read(&self->cursor.window, self->file->options, &decode->column->shape, entry, &self->arena, out))
+	if (json_scalar_read(&self->cursor.window, self->file->options, &decode->column->shape, entry, &self->arena,
+			     out))
 		return WEIR_OK;
 	return json_value_misfit(self, decode->column, entry, entry, err);
 }
@@ -192,7 +194,8 @@ static int decode_i64(struct decode *decode, struct weir_error *err)
 	const uint32_t *entries = window->entries, *values = decode->column->values;
 	int64_t *out = (int64_t *)decode->column->decoded;
 
-	FOR_ROWS(decode) {
+	FOR_ROWS(decode)
+	{
 		uint32_t entry = values[row], begin = entries[entry];
 		size_t size = entries[entry + 1] - begin;
 		bool negative = text[begin] == '-';
@@ -217,7 +220,8 @@ static int decode_double(struct decode *decode, struct weir_error *err)
 	double *out = (double *)decode->column->decoded;
 	struct weir_number_grammar grammar = WEIR_NUMBER_JSON;
 
-	FOR_ROWS(decode) {
+	FOR_ROWS(decode)
+	{
 		uint32_t entry = values[row], begin = entries[entry];
 		size_t size = entries[entry + 1] - begin;
 
@@ -237,13 +241,14 @@ static int decode_timestamps(struct decode *decode, struct weir_error *err)
 	const uint32_t *entries = window->entries, *values = decode->column->values;
 	int64_t *out = (int64_t *)decode->column->decoded;
 
-	FOR_ROWS(decode) {
+	FOR_ROWS(decode)
+	{
 		uint32_t entry = values[row], begin = entries[entry];
 
 		/* With escapes it would not be taken. */
 		if (entry && text[begin] == '"' &&
-		    timestamp_read(decode->column->shape.type, (const char *)text + begin + 1, entries[entry + 1] - begin - 1,
-				   &out[row]))
+		    timestamp_read(decode->column->shape.type, (const char *)text + begin + 1,
+				   entries[entry + 1] - begin - 1, &out[row]))
 			continue;
 		if (decode_slowly(decode, row, entry, &out[row], err))
 			return err->code;
@@ -255,7 +260,8 @@ static int decode_fixed(struct decode *decode, struct weir_error *err)
 {
 	uint32_t width = decode->column->shape.type->byte_width;
 
-	FOR_ROWS(decode) {
+	FOR_ROWS(decode)
+	{
 		if (decode_slowly(decode, row, decode->column->values[row],
 				  decode->column->decoded + (size_t)row * width, err))
 			return err->code;
@@ -269,7 +275,8 @@ static int decode_bool(struct decode *decode, struct weir_error *err)
 	uint64_t *bits = (uint64_t *)decode->column->decoded;
 
 	memset(bits, 0, WEIR_BIT_WORDS(decode->row_count) * sizeof(*bits));
-	FOR_ROWS(decode) {
+	FOR_ROWS(decode)
+	{
 		uint32_t entry = decode->column->values[row];
 		const uint8_t *text = window->text + window->entries[entry];
 		uint8_t value[32];
@@ -288,7 +295,8 @@ static int decode_bool(struct decode *decode, struct weir_error *err)
 }
 
 /* Strings as they are; of anything else, in a column of strings, its text. */
-static int string_slowly(struct decode *decode, uint32_t row, uint32_t entry, struct weir_view *out, struct weir_error *err)
+static int string_slowly(struct decode *decode, uint32_t row, uint32_t entry, struct weir_view *out,
+			 struct weir_error *err)
 {
 	struct json_reader *self = decode->reader;
 	const struct json_window *window = &self->cursor.window;
@@ -318,7 +326,8 @@ static int decode_strings(struct decode *decode, struct weir_error *err)
 	struct weir_view *out = (struct weir_view *)decode->column->decoded;
 	const bool is_plain = window->is_ascii && !window->has_escapes;
 
-	FOR_ROWS(decode) {
+	FOR_ROWS(decode)
+	{
 		uint32_t entry = values[row], begin = entries[entry];
 
 		if (entry && text[begin] == '"') {
@@ -339,7 +348,8 @@ static int decode_nulls(struct decode *decode, struct weir_error *err)
 {
 	struct json_reader *self = decode->reader;
 
-	FOR_ROWS(decode) {
+	FOR_ROWS(decode)
+	{
 		uint32_t entry = decode->column->values[row];
 
 		if (entry && !json_is_null(&self->cursor.window, entry))
@@ -448,10 +458,11 @@ int json_text_check(struct json_reader *self, const struct json_column *column, 
 		if (strncmp(options->given[i].path, name, size) == 0 &&
 		    (!options->given[i].path[size] || options->given[i].path[size] == '.'))
 			return WEIR_OK;
-	json_window_fail(window, at, err, WEIR_E_DATA,
-			 "no type holds this value and the others of the column; say --types '%.64s=string' to read all of them as "
-			 "text",
-			 name);
+	json_window_fail(
+		window, at, err, WEIR_E_DATA,
+		"no type holds this value and the others of the column; say --types '%.64s=string' to read all of them as "
+		"text",
+		name);
 	add_value(window, entry, err);
 	return err->code;
 }
@@ -493,16 +504,17 @@ int json_value_misfit(struct json_reader *self, const struct json_column *column
 	weir_type_unref(wider);
 	if (json_misfits_note(self, err))
 		return err->code;
-	json_window_fail(window, at, err, WEIR_E_MISFIT,
-			 "a value does not fit the type %s, which a sample of the data suggested; say --types '%.64s=%s', or "
-			 "--infer all to look at everything first",
-			 have, name, want);
+	json_window_fail(
+		window, at, err, WEIR_E_MISFIT,
+		"a value does not fit the type %s, which a sample of the data suggested; say --types '%.64s=%s', or "
+		"--infer all to look at everything first",
+		have, name, want);
 	add_value(window, entry, err);
 	return WEIR_E_MISFIT;
 }
 
-int json_field_new(struct json_reader *self, const struct json_column *column, uint32_t top, uint32_t name, uint32_t value,
-		   struct weir_error *err)
+int json_field_new(struct json_reader *self, const struct json_column *column, uint32_t top, uint32_t name,
+		   uint32_t value, struct weir_error *err)
 {
 	const struct json_window *window = &self->cursor.window;
 	const struct json_options *options = self->file->options;
@@ -514,8 +526,8 @@ int json_field_new(struct json_reader *self, const struct json_column *column, u
 
 	if (options->unexpected == JSON_UNEXPECTED_IGNORE || (!column && !self->wants_all))
 		return WEIR_OK;
-	if (json_string_read(window, options, window->entries[name] + 1, window->entries[name + 1], &self->arena, &bytes, &size,
-			     err))
+	if (json_string_read(window, options, window->entries[name] + 1, window->entries[name + 1], &self->arena,
+			     &bytes, &size, err))
 		return err->code;
 	field = weir_arena_strndup(&self->arena, (const char *)bytes, size, err);
 	if (!field)
@@ -538,10 +550,11 @@ int json_field_new(struct json_reader *self, const struct json_column *column, u
 	weir_type_unref(wider);
 	if (json_misfits_note(self, err))
 		return err->code;
-	json_window_fail(window, window->entries[name], err, WEIR_E_MISFIT,
-			 "a field '%.64s' that the sample of the data did not have; --infer all looks at everything first, "
-			 "--unexpected ignore leaves such fields out",
-			 field);
+	json_window_fail(
+		window, window->entries[name], err, WEIR_E_MISFIT,
+		"a field '%.64s' that the sample of the data did not have; --infer all looks at everything first, "
+		"--unexpected ignore leaves such fields out",
+		field);
 	weir_error_at_column(err, column ? column->field->name : field);
 	add_value(window, value, err);
 	return WEIR_E_MISFIT;

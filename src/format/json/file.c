@@ -1,7 +1,8 @@
 /* An opened JSON file: what its text looks like, and how it is cut into ranges of bytes.
  *
- * The first byte that is not blank tells an array from objects. Objects are lines when the first one has no line end in it and
- * one behind it; then every line end is a record's, and ranges are certain. Else ranges begin at guesses (format/cuts.h).
+ * The first byte that is not blank tells an array from objects. Objects are lines when the first one has no line end in
+ * it and one behind it; then every line end is a record's, and ranges are certain. Else ranges begin at guesses
+ * (format/cuts.h).
  */
 #include "base/checked.h"
 #include "format/json/json_impl.h"
@@ -64,7 +65,8 @@ int json_layout_find(struct weir_account *account, struct json_file *file, struc
 	file->layout = file->options->layout;
 	file->first = 0;
 	json_window_init(&window, account);
-	code = json_window_open(&window, setup->io, file->base.file, 0, &file->options->stream, JSON_LAYOUT_OBJECTS, err);
+	code = json_window_open(&window, setup->io, file->base.file, 0, &file->options->stream, JSON_LAYOUT_OBJECTS,
+				err);
 	if (!code)
 		code = weir_text_input_fill(&window.input, HEAD_BYTES, err);
 	if (!code && window.input.end >= 3 && memcmp(window.input.text, "\xef\xbb\xbf", 3) == 0)
@@ -132,7 +134,8 @@ static int file_ranges(struct weir_format_file *base, const struct weir_scan *sc
 		return visit(context, &(struct weir_range){.end = UINT64_MAX,
 							   .bytes_decoded_est = (uint64_t)((double)size * share)});
 	/* A range is as many bytes of what is wanted as were asked for, though others take time, too. */
-	return weir_byte_ranges(0, size, bytes < (double)size ? (uint64_t)bytes : size, RANGE_BYTES_MIN, share, visit, context);
+	return weir_byte_ranges(0, size, bytes < (double)size ? (uint64_t)bytes : size, RANGE_BYTES_MIN, share, visit,
+				context);
 }
 
 static const char *const extensions[] = {".jsonl", ".ndjson", ".json", NULL};

@@ -1,9 +1,9 @@
 /* Where a record seems to begin, in the middle of an array or of objects without lines.
  *
- * A { is taken for a record's when what stands before it could end another record, the object that it begins is whole, has
- * fields of the dataset and no others at its own level, at least half as many as there are, and is followed by what may follow a
- * record. An object inside a record can look like that; then the guess is wrong, the range before says so (format/cuts.h), and
- * the range is read again. Nothing here has to be right.
+ * A { is taken for a record's when what stands before it could end another record, the object that it begins is whole,
+ * has fields of the dataset and no others at its own level, at least half as many as there are, and is followed by what
+ * may follow a record. An object inside a record can look like that; then the guess is wrong, the range before says so
+ * (format/cuts.h), and the range is read again. Nothing here has to be right.
  */
 #include "format/json/json_impl.h"
 
@@ -11,7 +11,7 @@
 
 enum {
 	GUESS_BYTES = 64 << 10,
-	BEFORE_BYTES = 256,   /* looked at in front of the range */
+	BEFORE_BYTES = 256, /* looked at in front of the range */
 	OBJECTS_TRIED_MAX = 64,
 	RECORD_BYTES_MAX = 8 << 20, /* a record that is larger is not looked for its end */
 };

@@ -1,7 +1,7 @@
 /* Types from values.
  *
- * What a sample holds is gathered in a tree: for each field the kinds of values it had, and what was inside them. A type is
- * made of it at the end:
+ * What a sample holds is gathered in a tree: for each field the kinds of values it had, and what was inside them. A
+ * type is made of it at the end:
  *
  *     nothing but null                null          strings that all read as whole seconds   timestamp[s]
  *     true, false                     bool          other strings                           string
@@ -9,9 +9,11 @@
  *     other numbers, or both          double        objects                                 struct<…>
  *     kinds that no type holds        string, in which values that are no strings are kept as they are spelled
  *
- * That is what pyarrow infers, but for the last line, where it gives up. Fields stand in the order in which they appeared.
+ * That is what pyarrow infers, but for the last line, where it gives up. Fields stand in the order in which they
+ * appeared.
  *
- * Reading a value here is strict, and walks with a stack of its own: this is also the check of values that are kept as text.
+ * Reading a value here is strict, and walks with a stack of its own: this is also the check of values that are kept as
+ * text.
  */
 #include "base/timetext.h"
 #include "format/json/json_impl.h"
@@ -527,7 +529,8 @@ int json_misfits_note(struct json_reader *self, struct weir_error *err)
 	if (!self->file->setup->misfit)
 		return WEIR_OK;
 	weir_arena_init(&arena, self->account);
-	/* Outside records stand commas, line ends and an array's brackets. What is broken, or not there whole, ends it. */
+	/* Outside records stand commas, line ends and an array's brackets. What is broken, or not there whole, ends
+	 * it. */
 	while (entry < window->entry_count && !broken.code) {
 		if (window->text[window->entries[entry]] == '{')
 			entry = check_value(&check, entry, &root);

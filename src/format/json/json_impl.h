@@ -93,8 +93,8 @@ struct json_window {
 	const struct json_kernels *kernels;
 	enum json_layout layout;
 	const char *path;
-	/* Of input.text: entries are places in it, `entry_count` of them, then some that lie at `input.end`, where the text has a
-	 * 0. */
+	/* Of input.text: entries are places in it, `entry_count` of them, then some that lie at `input.end`, where the
+	 * text has a 0. */
 	const uint8_t *text;
 	uint32_t *entries;
 	size_t entry_capacity, entry_count;
@@ -108,8 +108,8 @@ void json_window_init(struct json_window *window, struct weir_account *account);
 void json_window_release(struct json_window *window);
 int json_window_open(struct json_window *window, struct weir_io *io, struct weir_file *file, uint64_t offset,
 		     const struct weir_stream_options *options, enum json_layout layout, struct weir_error *err);
-/* The text from `begin` on comes to the front, at least `size` bytes of it if there are so many, and is indexed. After a
- * failure it lies at input.begin, and only its place is to be trusted. */
+/* The text from `begin` on comes to the front, at least `size` bytes of it if there are so many, and is indexed. After
+ * a failure it lies at input.begin, and only its place is to be trusted. */
 int json_window_fill(struct json_window *window, size_t begin, size_t size, struct weir_error *err);
 /* Line (from 1, in the range) and column (in bytes, from 1) of text[at]. */
 void json_window_place(const struct json_window *window, size_t at, uint64_t *line, uint64_t *column);
@@ -159,8 +159,8 @@ static inline bool json_key_is(const struct json_key *key, const uint8_t *text)
 
 /* ── value.c ── */
 
-/* The bytes of a string between its quotes, unescaped into the arena when it has escapes. UTF-8 is checked. `at` is the place
- * of its first byte, for messages. */
+/* The bytes of a string between its quotes, unescaped into the arena when it has escapes. UTF-8 is checked. `at` is the
+ * place of its first byte, for messages. */
 int json_string_read(const struct json_window *window, const struct json_options *options, size_t at, size_t end,
 		     struct weir_arena *arena, const uint8_t **bytes, size_t *size, struct weir_error *err);
 
@@ -259,7 +259,8 @@ int json_line_find(struct json_cursor *cursor, struct weir_io *io, const struct 
 /* Where a record seems to begin at or behind `begin` and before `end`; UINT64_MAX when nothing looks like one. */
 int json_record_guess(struct json_cursor *cursor, struct weir_io *io, const struct json_file *file, uint64_t begin,
 		      uint64_t end, const struct json_keys *keys, uint64_t *start, struct weir_error *err);
-/* Moves on to the next record. END: there is none in this range, and `entry` is where the next range's begin. MORE: fill. */
+/* Moves on to the next record. END: there is none in this range, and `entry` is where the next range's begin. MORE:
+ * fill. */
 enum json_step json_cursor_find(struct json_cursor *cursor, struct weir_error *err);
 /* More text, from `entry` on; entries have other numbers then. */
 int json_cursor_fill(struct json_cursor *cursor, struct weir_error *err);
@@ -325,8 +326,8 @@ int json_reader_place(struct json_reader *self, struct weir_error *err);
 
 /* Takes the next record as row `row`. MORE: the window does not hold it whole; nothing has changed. */
 enum json_step json_walk(struct json_reader *self, uint32_t row, struct weir_error *err);
-/* Passes over the value that begins at an entry; the entry behind it, or 0 when the window ends before (with `err` unset) or
- * the text is wrong. */
+/* Passes over the value that begins at an entry; the entry behind it, or 0 when the window ends before (with `err`
+ * unset) or the text is wrong. */
 uint32_t json_skip_value(const struct json_window *window, uint32_t entry, uint32_t depth_max, struct weir_error *err);
 /* The first bytes of most numbers and words. */
 static inline bool json_begins_scalar(uint8_t byte)
@@ -343,7 +344,8 @@ int json_column_decode(struct weir_pending *pending, const struct weir_selection
 /* One number, word or string as a value of a FIXED or BITS type (bool: a byte). False: it is none. */
 bool json_scalar_read(const struct json_window *window, const struct json_options *options,
 		      const struct json_shape *shape, uint32_t entry, struct weir_arena *arena, void *out);
-/* A value does not fit its column's type. `top` is the column's value as a whole, `entry` the one inside it that is wrong. */
+/* A value does not fit its column's type. `top` is the column's value as a whole, `entry` the one inside it that is
+ * wrong. */
 int json_value_misfit(struct json_reader *self, const struct json_column *column, uint32_t top, uint32_t entry,
 		      struct weir_error *err);
 
@@ -367,7 +369,8 @@ uint32_t json_value_check(const struct json_window *window, const struct json_op
 
 int json_infer(struct weir_account *account, const struct weir_read_setup *setup, struct weir_file *const *files,
 	       uint32_t count, struct weir_schema **out, struct weir_error *err);
-/* Tells the read of every column that the window's records show to be wider than it was taken to be, and of new ones. */
+/* Tells the read of every column that the window's records show to be wider than it was taken to be, and of new
+ * ones. */
 int json_misfits_note(struct json_reader *self, struct weir_error *err);
 /* The type that a single value asks for. A new reference. */
 const struct weir_type *json_infer_value(struct weir_account *account, const struct json_options *options,

@@ -5,11 +5,11 @@
  *     {"a": "x\"y", "b": [1, null]}
  *     ▲▲ ▲▲ ▲    ▲▲ ▲ ▲▲ ▲▲▲ ▲   ▲▲
  *
- * both quotes of a string, { } [ ] : , outside strings, and the first byte of each number or word, which includes anything
- * that does not belong there. So between two entries lies only what the first one begins: the inside of a string, the rest
- * of a number, or blanks. Control characters inside strings, which JSON forbids, are entries too, as are line ends outside
- * strings when lines are records. Bytes that cannot follow are seen as entries of an unexpected kind; no byte needs a second
- * look.
+ * both quotes of a string, { } [ ] : , outside strings, and the first byte of each number or word, which includes
+ * anything that does not belong there. So between two entries lies only what the first one begins: the inside of a
+ * string, the rest of a number, or blanks. Control characters inside strings, which JSON forbids, are entries too, as
+ * are line ends outside strings when lines are records. Bytes that cannot follow are seen as entries of an unexpected
+ * kind; no byte needs a second look.
  */
 #ifndef WEIR_FORMAT_JSON_KERNELS_IMPL_H
 #define WEIR_FORMAT_JSON_KERNELS_IMPL_H
@@ -21,8 +21,8 @@
 #include <stdint.h>
 
 enum {
-	JSON_BLOCK = 64,        /* text is readable, and blank, up to the end of its last block */
-	JSON_ENTRY_SLACK = 16,  /* entries that may be written past the last one */
+	JSON_BLOCK = 64,       /* text is readable, and blank, up to the end of its last block */
+	JSON_ENTRY_SLACK = 16, /* entries that may be written past the last one */
 };
 
 /* What one block hands to the next. All-zero at the beginning of a record. */
@@ -36,8 +36,8 @@ struct json_scan {
 };
 
 struct json_kernels {
-	/* The entries of text[begin, end), `begin` a multiple of JSON_BLOCK; there is room for end − begin of them and the
-	 * slack. Returns how many. */
+	/* The entries of text[begin, end), `begin` a multiple of JSON_BLOCK; there is room for end − begin of them and
+	 * the slack. Returns how many. */
 	size_t (*index)(const uint8_t *text, uint32_t begin, uint32_t end, bool lines, struct json_scan *scan,
 			uint32_t *entries);
 	/* The first quote, backslash or control character; `size` when there is none. Reads up to 63 bytes more. */

@@ -1,8 +1,8 @@
 /* The kernels, compiled once per CPU level: one load classifies 16, 32 or 64 bytes.
  *
- * Two table lookups by a byte's low nibble do most of it: a blank equals its table entry, and so does { } : , with bit 5
- * set, which makes [ and ] look like { and }. Two control characters look like : and , that way; outside strings they are
- * then entries that nobody expects, as they should be.
+ * Two table lookups by a byte's low nibble do most of it: a blank equals its table entry, and so does { } : , with bit
+ * 5 set, which makes [ and ] look like { and }. Two control characters look like : and , that way; outside strings they
+ * are then entries that nobody expects, as they should be.
  */
 #include "format/json/kernels_impl.h"
 
@@ -45,7 +45,8 @@ static inline struct json_masks classify(const uint8_t *text)
 	const __m256i blanks = _mm256_setr_epi8(BLANK_TABLE, BLANK_TABLE);
 	const __m256i ops = _mm256_setr_epi8(OP_TABLE, OP_TABLE);
 	const __m256i bit5 = _mm256_set1_epi8(0x20), last = _mm256_set1_epi8(0x1f);
-	const __m256i quote = _mm256_set1_epi8('"'), backslash = _mm256_set1_epi8('\\'), newline = _mm256_set1_epi8('\n');
+	const __m256i quote = _mm256_set1_epi8('"'), backslash = _mm256_set1_epi8('\\'),
+		      newline = _mm256_set1_epi8('\n');
 	__m256i a = _mm256_loadu_si256((const __m256i *)text), b = _mm256_loadu_si256((const __m256i *)text + 1);
 
 	return (struct json_masks){

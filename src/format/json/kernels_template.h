@@ -16,8 +16,8 @@ static inline uint64_t prefix_xor(uint64_t bits)
 	return bits;
 }
 
-/* The bytes that stand behind a backslash which is not itself behind one. Backslashes are rare enough to be taken one by
- * one. */
+/* The bytes that stand behind a backslash which is not itself behind one. Backslashes are rare enough to be taken one
+ * by one. */
 static inline uint64_t escaped_bytes(uint64_t backslash, uint64_t *carry)
 {
 	uint64_t escaped = *carry;

@@ -1,8 +1,8 @@
 /* The names of an object's fields.
  *
- * Records of a file mostly have their fields in one order. So each name remembers which one came after it last time, and the
- * next name is compared with that one first: two loads, two masks. Only when it is another is it looked up by hash. A name
- * written with escapes is found by its hash once they are gone.
+ * Records of a file mostly have their fields in one order. So each name remembers which one came after it last time,
+ * and the next name is compared with that one first: two loads, two masks. Only when it is another is it looked up by
+ * hash. A name written with escapes is found by its hash once they are gone.
  */
 #include "base/checked.h"
 #include "base/hash.h"
@@ -32,8 +32,8 @@ static void key_init(struct json_key *key, const char *name, uint32_t index)
 			key->low_mask = ~UINT64_C(0), key->low = 0;
 }
 
-int json_keys_init(struct json_keys *keys, struct weir_account *account, const struct weir_field *fields, uint32_t count,
-		   struct weir_error *err)
+int json_keys_init(struct json_keys *keys, struct weir_account *account, const struct weir_field *fields,
+		   uint32_t count, struct weir_error *err)
 {
 	uint32_t table_size = 4;
 

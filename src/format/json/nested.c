@@ -1,7 +1,7 @@
 /* Lists, structs and maps into Arrow arrays, by way of builders.
  *
- * What recurses here recurses over the type, whose depth is bounded; what lies deeper in the text than the type goes does not
- * fit it.
+ * What recurses here recurses over the type, whose depth is bounded; what lies deeper in the text than the type goes
+ * does not fit it.
  */
 #include "base/checked.h"
 #include "format/json/json_impl.h"
@@ -43,8 +43,8 @@ static int go_on(struct nest *nest, uint32_t *entry, uint8_t close)
 	return -1;
 }
 
-/* Room for exactly the items of a long list of numbers, which begins at `entry`: growing by half would take half as much
- * again of a memory that the text and its entries nearly fill. */
+/* Room for exactly the items of a long list of numbers, which begins at `entry`: growing by half would take half as
+ * much again of a memory that the text and its entries nearly fill. */
 static int reserve_items(struct nest *nest, struct weir_builder *builder, uint32_t entry)
 {
 	size_t width = builder->type->byte_width, count = 1, size;
@@ -107,8 +107,8 @@ static int find_field(struct nest *nest, struct json_keys *keys, uint32_t *link,
 		*out = *link;
 		return WEIR_OK;
 	}
-	if (json_string_read(window, nest->options, begin, window->entries[name + 1], &nest->reader->arena, &bytes, &size,
-			     nest->err))
+	if (json_string_read(window, nest->options, begin, window->entries[name + 1], &nest->reader->arena, &bytes,
+			     &size, nest->err))
 		return nest->err->code;
 	*out = json_keys_find(keys, bytes, size);
 	if (*out != JSON_NO_FIELD)
@@ -141,8 +141,9 @@ static int put_fields(struct nest *nest, struct json_shape *shape, struct weir_b
 				return nest->err->code;
 		} else {
 			if (builder->children[field].length > row)
-				return json_window_fail(nest->window, nest->window->entries[name], nest->err, WEIR_E_DATA,
-							"the object has the field '%.100s' twice", keys->keys[field].name);
+				return json_window_fail(nest->window, nest->window->entries[name], nest->err,
+							WEIR_E_DATA, "the object has the field '%.100s' twice",
+							keys->keys[field].name);
 			if (put_value(nest, &shape->children[field], &builder->children[field], entry))
 				return nest->err->code;
 			link = &keys->keys[field].next;
@@ -276,7 +277,8 @@ static int put_value(struct nest *nest, struct json_shape *shape, struct weir_bu
 			*entry += 2;
 			return WEIR_OK;
 		}
-		if (byte != '"' && shape->kind == JSON_STRING && json_text_check(nest->reader, nest->column, *entry, nest->err))
+		if (byte != '"' && shape->kind == JSON_STRING &&
+		    json_text_check(nest->reader, nest->column, *entry, nest->err))
 			return nest->err->code;
 		if (byte == '"' || shape->kind == JSON_STRING)
 			return put_text(nest, builder, entry);
@@ -284,7 +286,7 @@ static int put_value(struct nest *nest, struct json_shape *shape, struct weir_bu
 	case JSON_NULL:
 		break;
 	default:
-	careful:
+careful:
 		if (!json_scalar_read(nest->window, nest->options, shape, *entry, &nest->reader->arena, value))
 			break;
 		*entry += byte == '"' ? 2 : 1;
@@ -297,10 +299,11 @@ static int put_value(struct nest *nest, struct json_shape *shape, struct weir_bu
 static int reserve(struct json_shape *shape, struct weir_builder *builder, struct weir_error *err)
 {
 	const struct weir_type *type = shape->type;
-	size_t width = type->layout == WEIR_LAYOUT_FIXED                             ? type->byte_width
+	size_t width = type->layout == WEIR_LAYOUT_FIXED                       ? type->byte_width
 		       : type->id == WEIR_STRING || type->id == WEIR_LIST_TYPE ? 4
 									       : 0;
-	size_t values = weir_round_up(shape->length_last * width + 64, 64), bytes = weir_round_up(shape->bytes_last + 128, 64);
+	size_t values = weir_round_up(shape->length_last * width + 64, 64),
+	       bytes = weir_round_up(shape->bytes_last + 128, 64);
 
 	/* One long record is no measure for those that follow. */
 	if (values + bytes > RESERVE_MAX)

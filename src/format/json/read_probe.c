@@ -1,4 +1,5 @@
-/* Entry points for tests that hold what weir reads of JSON against other libraries, and its ranges against each other. */
+/* Entry points for tests that hold what weir reads of JSON against other libraries, and its ranges against each
+ * other. */
 #include "weir/weir.h"
 #include "base/list.h"
 #include "arrow/cdata.h"
@@ -16,8 +17,8 @@ struct weir_probe_json {
 	uint32_t every;        /* one row in so many is selected; 0 and 1: all */
 	uint64_t bytes_target; /* of a range; 0: not cut */
 	uint64_t cut;          /* into two ranges, here; 0: not */
-	/* Ranges are read from the last to the first, so that all begin at guesses; then they are confirmed in order, and those
-	 * that began elsewhere are read again. */
+	/* Ranges are read from the last to the first, so that all begin at guesses; then they are confirmed in order,
+	 * and those that began elsewhere are read again. */
 	uint32_t backwards;
 	uint32_t portable; /* kernels */
 	int64_t grant;     /* of the reader's account; 0: no end */
@@ -237,7 +238,8 @@ static int ranges_make(struct probe *probe, struct weir_error *err)
 		if (!code)
 			code = weir_list_push(&probe->ranges, probe->account, err, second);
 	} else {
-		code = weir_json_format.ranges(probe->file, &probe->scan, probe->what->bytes_target, range_add, probe, err);
+		code = weir_json_format.ranges(probe->file, &probe->scan, probe->what->bytes_target, range_add, probe,
+					       err);
 	}
 	if (code)
 		return code;

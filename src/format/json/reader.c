@@ -2,8 +2,8 @@
  *
  *     new ─▶ (open ─▶ next … until no rows)… ─▶ free
  *
- * A vector's rows lie in one window: next walks records until the window has no more whole ones, or the vector is full. Then it
- * is handed out; the call after that drops what was read and fills the window again.
+ * A vector's rows lie in one window: next walks records until the window has no more whole ones, or the vector is full.
+ * Then it is handed out; the call after that drops what was read and fills the window again.
  */
 #include "vector/kernels.h"
 #include "format/json/json_impl.h"
@@ -19,7 +19,8 @@ static void columns_free(struct json_reader *self)
 
 		json_shape_release(&column->shape, self->account);
 		weir_free(self->account, column->decoded, column->decoded_capacity);
-		weir_free(self->account, column->validity, WEIR_BIT_WORDS(WEIR_VECTOR_ROWS) * sizeof(*column->validity));
+		weir_free(self->account, column->validity,
+			  WEIR_BIT_WORDS(WEIR_VECTOR_ROWS) * sizeof(*column->validity));
 		weir_array_unref(column->nested);
 	}
 	weir_free(self->account, self->values, (size_t)self->column_count * self->rows_cap * sizeof(*self->values));
@@ -55,8 +56,10 @@ static int columns_new(struct json_reader *self, const struct weir_schema *schem
 	if (json_keys_init(&self->keys, account, schema->fields, schema->field_count, err))
 		return err->code;
 	self->columns = weir_alloc_zero(account, count * sizeof(*self->columns), err);
-	self->vector_columns = self->columns ? weir_alloc_zero(account, count * sizeof(*self->vector_columns), err) : NULL;
-	self->columns_scanned = self->vector_columns ? weir_alloc(account, count * sizeof(*self->columns_scanned), err) : NULL;
+	self->vector_columns = self->columns ? weir_alloc_zero(account, count * sizeof(*self->vector_columns), err)
+					     : NULL;
+	self->columns_scanned = self->vector_columns ? weir_alloc(account, count * sizeof(*self->columns_scanned), err)
+						     : NULL;
 	self->values = self->columns_scanned
 			       ? weir_alloc(account, (size_t)count * self->rows_cap * sizeof(*self->values), err)
 			       : NULL;
@@ -84,8 +87,8 @@ static int columns_new(struct json_reader *self, const struct weir_schema *schem
 			weir_error_at_column(err, column->field->name);
 			return err->code;
 		}
-		column->validity =
-			weir_alloc(account, WEIR_BIT_WORDS(WEIR_VECTOR_ROWS) * sizeof(*column->validity), err);
+		column->validity = weir_alloc(account, WEIR_BIT_WORDS(WEIR_VECTOR_ROWS) * sizeof(*column->validity),
+					      err);
 		if (!column->validity)
 			return err->code;
 		self->keys.keys[scan->columns[i]].slot = i;
@@ -202,7 +205,8 @@ static int range_end(struct json_reader *self, struct weir_error *err)
 	if (!self->file->base.cuts)
 		return WEIR_OK;
 	return weir_cuts_end(self->file->base.cuts, self->range.number, self->cursor.start, window->input.offset + at,
-			     window->line + (window->text ? window->kernels->count_newlines(window->text, at) : 0), err);
+			     window->line + (window->text ? window->kernels->count_newlines(window->text, at) : 0),
+			     err);
 }
 
 int json_reader_place(struct json_reader *self, struct weir_error *err)

@@ -61,7 +61,9 @@ static uint32_t hex4(const uint8_t *text, const uint8_t *end)
 		return UINT32_MAX;
 	for (uint32_t i = 0; i < 4; i++) {
 		uint8_t byte = text[i], low = byte | 0x20;
-		uint32_t digit = byte >= '0' && byte <= '9' ? byte - (uint32_t)'0' : low >= 'a' && low <= 'f' ? low - 'a' + 10u : 16;
+		uint32_t digit = byte >= '0' && byte <= '9' ? byte - (uint32_t)'0'
+				 : low >= 'a' && low <= 'f' ? low - 'a' + 10u
+							    : 16;
 
 		if (digit == 16)
 			return UINT32_MAX;
@@ -181,8 +183,9 @@ int json_string_read(const struct json_window *window, const struct json_options
 		size_t valid = weir_utf8_valid_prefix(window->text + at, end - at);
 
 		if (valid < end - at)
-			return json_window_fail(window, at + valid, err, WEIR_E_DATA,
-						"the string is not UTF-8 (--encoding latin1, utf16 … if it is something else)");
+			return json_window_fail(
+				window, at + valid, err, WEIR_E_DATA,
+				"the string is not UTF-8 (--encoding latin1, utf16 … if it is something else)");
 	}
 	*bytes = window->text + at;
 	*size = end - at;
@@ -198,7 +201,8 @@ int json_text_read(const struct json_window *window, const struct json_options *
 	uint32_t behind;
 
 	if (window->text[begin] == '"')
-		return json_string_read(window, options, begin + 1, window->entries[entry + 1], arena, bytes, size, err);
+		return json_string_read(window, options, begin + 1, window->entries[entry + 1], arena, bytes, size,
+					err);
 	behind = json_value_check(window, options, entry, arena, err);
 	if (!behind)
 		return err->code;

@@ -1,11 +1,11 @@
 /* From entries to rows: which entry each wanted field's value begins at.
  *
- * A walk reads entries alone, and the one byte that each stands for. Fields that nobody wants cost their name's comparison and
- * the entries of their value; no number or string of them is looked at. Brackets inside them are counted, not paired: what is
- * not read is not checked further.
+ * A walk reads entries alone, and the one byte that each stands for. Fields that nobody wants cost their name's
+ * comparison and the entries of their value; no number or string of them is looked at. Brackets inside them are
+ * counted, not paired: what is not read is not checked further.
  *
- * The text ends with a 0, and entries behind the last one lie there. A walk that meets it inside a record asks for more text;
- * when there is none, the file ends inside a record.
+ * The text ends with a 0, and entries behind the last one lie there. A walk that meets it inside a record asks for more
+ * text; when there is none, the file ends inside a record.
  */
 #include "format/json/json_impl.h"
 
@@ -65,7 +65,8 @@ static inline bool is_at_end(const struct json_window *window, uint32_t entry)
 	return window->entries[entry] == window->input.end;
 }
 
-static uint32_t skip_nested(const struct json_window *window, uint32_t entry, uint32_t depth_max, struct weir_error *err)
+static uint32_t skip_nested(const struct json_window *window, uint32_t entry, uint32_t depth_max,
+			    struct weir_error *err)
 {
 	const uint8_t *text = window->text;
 	const uint32_t *entries = window->entries;
@@ -77,7 +78,8 @@ static uint32_t skip_nested(const struct json_window *window, uint32_t entry, ui
 		case '[':
 			if (++depth >= depth_max) {
 				json_window_fail(window, entries[entry], err, WEIR_E_DATA,
-						 "values are nested more than %u deep (--depth sets the limit)", depth_max);
+						 "values are nested more than %u deep (--depth sets the limit)",
+						 depth_max);
 				return 0;
 			}
 			break;
@@ -233,7 +235,7 @@ static enum json_step walk_object(struct json_reader *self, uint32_t entry, uint
 			return stop(window, entry, "',' or '}'", err);
 		entry++;
 		continue;
-	broken_string:
+broken_string:
 		if (is_at_end(window, entry + 1))
 			return stop(window, entry + 1, "the rest of the record", err);
 		string_broken(window, entry + 1, err);

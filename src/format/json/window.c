@@ -1,9 +1,9 @@
 /* Text in whole records, indexed.
  *
- * A window holds the records that are being read, and part of the one that follows. What is read of it is dropped by the next
- * fill, which moves the rest to the front, reads more, and indexes all of it from the beginning: a record begins outside
- * strings, so indexing can begin there. A record that does not fit makes the window grow; a window of more than 4 GiB cannot
- * be, since entries have 32 bits.
+ * A window holds the records that are being read, and part of the one that follows. What is read of it is dropped by
+ * the next fill, which moves the rest to the front, reads more, and indexes all of it from the beginning: a record
+ * begins outside strings, so indexing can begin there. A record that does not fit makes the window grow; a window of
+ * more than 4 GiB cannot be, since entries have 32 bits.
  */
 #include "base/checked.h"
 #include "base/utf8.h"
@@ -16,9 +16,9 @@
 enum {
 	INDEX_STEP = 16 << 10, /* text indexed before entries are made room for again */
 	LONG_BYTES = 1 << 20,
-	SENTINELS = 8,         /* how far a walk looks ahead */
+	SENTINELS = 8, /* how far a walk looks ahead */
 	EXCERPT = 40,
-	SHRINK_FROM = 8,       /* times what is wanted */
+	SHRINK_FROM = 8, /* times what is wanted */
 };
 
 void json_window_init(struct json_window *window, struct weir_account *account)
@@ -79,7 +79,8 @@ static int index_all(struct json_window *window, struct weir_error *err)
 
 		/* A long record's entries take as much as its text: no room for half as many again. */
 		if (at >= LONG_BYTES)
-			expected = (size_t)((double)window->entry_count / at * end * 1.02) + (needed - window->entry_count);
+			expected = (size_t)((double)window->entry_count / at * end * 1.02) +
+				   (needed - window->entry_count);
 		if (entries_reserve(window, needed, expected, err))
 			return err->code;
 		window->entry_count += window->kernels->index(window->input.text, at, step_end, lines, &scan,
@@ -164,8 +165,9 @@ static void excerpt(const struct json_window *window, size_t at, char out[EXCERP
 		if (cut)
 			break;
 		if (width <= 1) {
-			out[size++] = width && window->text[at] >= 0x20 && window->text[at] != 0x7f ? (char)window->text[at]
-												   : '?';
+			out[size++] = width && window->text[at] >= 0x20 && window->text[at] != 0x7f
+					      ? (char)window->text[at]
+					      : '?';
 		} else {
 			memcpy(out + size, window->text + at, width);
 			size += width;
@@ -178,7 +180,8 @@ static void excerpt(const struct json_window *window, size_t at, char out[EXCERP
 		out[size] = '\0';
 }
 
-int json_window_fail(const struct json_window *window, size_t at, struct weir_error *err, int code, const char *format, ...)
+int json_window_fail(const struct json_window *window, size_t at, struct weir_error *err, int code, const char *format,
+		     ...)
 {
 	char what[512], near[EXCERPT * 4 + 4];
 	uint64_t line, column;

@@ -1,5 +1,5 @@
-/* Text files: a row a line, in one column. Nothing is read to open one: a line ends where a line feed is, so a plain file
- * may be cut at any byte, and the lines that begin in a range are the range's. */
+/* Text files: a row a line, in one column. Nothing is read to open one: a line ends where a line feed is, so a plain
+ * file may be cut at any byte, and the lines that begin in a range are the range's. */
 #include "format/cuts.h"
 #include "format/lines/lines_impl.h"
 
@@ -24,8 +24,8 @@ static int parse_errors(const char *value, enum lines_errors *out, struct weir_e
 	return weir_error_set(err, WEIR_E_INVALID, "--errors is strict, replace or ignore, not '%s'", value);
 }
 
-static int options_parse(struct weir_arena *arena, const struct weir_setting *settings, uint32_t count, const void **out,
-			 struct weir_error *err)
+static int options_parse(struct weir_arena *arena, const struct weir_setting *settings, uint32_t count,
+			 const void **out, struct weir_error *err)
 {
 	struct lines_options *options = weir_arena_alloc_zero(arena, sizeof(*options), err);
 	int code = WEIR_OK;
@@ -84,7 +84,8 @@ static int file_open(struct weir_account *account, const struct weir_read_setup 
 }
 
 static int file_ranges(struct weir_format_file *base, const struct weir_scan *scan, uint64_t bytes_target,
-		       int (*visit)(void *context, const struct weir_range *range), void *context, struct weir_error *err)
+		       int (*visit)(void *context, const struct weir_range *range), void *context,
+		       struct weir_error *err)
 {
 	struct lines_file *file = (struct lines_file *)base;
 	uint64_t size = weir_file_size(base->file);

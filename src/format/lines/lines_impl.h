@@ -22,11 +22,12 @@ struct lines_file {
 };
 
 /* text.c */
-/* Nothing but white space, as Python's str.isspace() has it; an empty line is empty. The text is valid UTF-8 up to where it
- * decides, or the line is not empty. */
+/* Nothing but white space, as Python's str.isspace() has it; an empty line is empty. The text is valid UTF-8 up to
+ * where it decides, or the line is not empty. */
 bool lines_is_empty(const uint8_t *text, size_t size);
 /* The text with what is not UTF-8 replaced by U+FFFD, one for each longest beginning of a character, or left out: as
- * Python's decode() with errors="replace" and "ignore". Into `out` of LINES_REPAIR_MAX × size bytes; returns their number. */
+ * Python's decode() with errors="replace" and "ignore". Into `out` of LINES_REPAIR_MAX × size bytes; returns their
+ * number. */
 #define LINES_REPAIR_MAX 3u
 size_t lines_repair(const uint8_t *text, size_t size, enum lines_errors errors, uint8_t *out);
 

@@ -2,13 +2,13 @@
  *
  *     new ─▶ (open ─▶ next … until no rows)… ─▶ free
  *
- * A range stands for the lines whose first byte lies in it: a reader of a range that begins inside the file looks for the
- * first line feed from the byte before it on, and reads on past its end to the end of its last line. So cuts need no
- * agreement between lanes. What lanes then do not know is the number of a line; when an error needs it, what lies before is
- * counted.
+ * A range stands for the lines whose first byte lies in it: a reader of a range that begins inside the file looks for
+ * the first line feed from the byte before it on, and reads on past its end to the end of its last line. So cuts need
+ * no agreement between lanes. What lanes then do not know is the number of a line; when an error needs it, what lies
+ * before is counted.
  *
- * A line ends with LF or CR LF, neither of which is part of it, or with the file. A vector's text is checked for UTF-8 in
- * one go, line ends included.
+ * A line ends with LF or CR LF, neither of which is part of it, or with the file. A vector's text is checked for UTF-8
+ * in one go, line ends included.
  *
  * Threads: a reader belongs to one lane; the file is shared and never written to.
  */
@@ -35,7 +35,8 @@ struct lines_reader {
 	struct weir_column *columns;
 	uint32_t column_count;
 	struct weir_arena arena; /* repaired lines of the vector that is out */
-	bool is_first;           /* the range's first line is yet to come: it is the range's wherever a byte order mark put it */
+	/* the range's first line is yet to come: it is the range's wherever a byte order mark put it */
+	bool is_first;
 	bool is_done;
 	uint64_t lines; /* ended before input.begin, counted from where the stream was opened */
 	int64_t row;
@@ -139,7 +140,8 @@ static int window_fill(struct lines_reader *self, struct weir_error *err)
 	if (unread > wanted / 2)
 		wanted = unread * 2;
 	if (unread > UINT32_MAX)
-		weir_error_set(err, WEIR_E_LIMIT, "the line that begins here is longer than 4 GiB, more than a value may be");
+		weir_error_set(err, WEIR_E_LIMIT,
+			       "the line that begins here is longer than 4 GiB, more than a value may be");
 	else if (!weir_text_input_fill(input, wanted, err))
 		return WEIR_OK;
 	else if (err->code == WEIR_E_LIMIT && unread > WINDOW_BYTES / 2)
@@ -235,9 +237,9 @@ int lines_reader_open(struct weir_format_reader *base, struct weir_format_file *
 
 /* Lines as they lie in the window. */
 struct taken {
-	size_t begin, end;   /* the text that they lie in */
-	uint32_t count;      /* lines that are rows */
-	uint64_t lines;      /* all */
+	size_t begin, end; /* the text that they lie in */
+	uint32_t count;    /* lines that are rows */
+	uint64_t lines;    /* all */
 };
 
 static void take_lines(struct lines_reader *self, struct taken *taken)
@@ -261,8 +263,10 @@ static void take_lines(struct lines_reader *self, struct taken *taken)
 		self->is_first = false;
 		if (feed && end > at && text[end - 1] == '\r')
 			end--;
-		if (keep_empty || (end > at && (text[at] > ' ' && text[at] < 0x80)) || !lines_is_empty(text + at, end - at))
-			self->views[taken->count++] = (struct weir_view){.size = (uint32_t)(end - at), .data = text + at};
+		if (keep_empty || (end > at && (text[at] > ' ' && text[at] < 0x80)) ||
+		    !lines_is_empty(text + at, end - at))
+			self->views[taken->count++] = (struct weir_view){.size = (uint32_t)(end - at),
+									 .data = text + at};
 		taken->lines++;
 		at = next;
 	}
@@ -279,10 +283,11 @@ static int not_utf8(struct lines_reader *self, const struct taken *taken, struct
 		line--;
 	for (size_t i = taken->begin; i < line; i++)
 		before += text[i] == '\n';
-	weir_error_set(err, WEIR_E_DATA,
-		       "byte 0x%02x at place %zu of the line is not UTF-8; --encoding names another encoding, --errors replace "
-		       "or ignore takes the line as far as it goes",
-		       text[bad], bad - line + 1);
+	weir_error_set(
+		err, WEIR_E_DATA,
+		"byte 0x%02x at place %zu of the line is not UTF-8; --encoding names another encoding, --errors replace "
+		"or ignore takes the line as far as it goes",
+		text[bad], bad - line + 1);
 	error_place(self, line, before, err);
 	return err->code;
 }

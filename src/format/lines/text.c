@@ -18,7 +18,9 @@ static size_t space_size(const uint8_t *text, size_t left)
 	if (first == 0xe1) /* U+1680 */
 		return text[1] == 0x9a && text[2] == 0x80 ? 3 : 0;
 	if (first == 0xe2 && text[1] == 0x80) /* U+2000 … U+200A, U+2028, U+2029, U+202F */
-		return (text[2] >= 0x80 && text[2] <= 0x8a) || text[2] == 0xa8 || text[2] == 0xa9 || text[2] == 0xaf ? 3 : 0;
+		return (text[2] >= 0x80 && text[2] <= 0x8a) || text[2] == 0xa8 || text[2] == 0xa9 || text[2] == 0xaf
+			       ? 3
+			       : 0;
 	if (first == 0xe2) /* U+205F */
 		return text[1] == 0x81 && text[2] == 0x9f ? 3 : 0;
 	return first == 0xe3 && text[1] == 0x80 && text[2] == 0x80 ? 3 : 0; /* U+3000 */

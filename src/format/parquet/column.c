@@ -5,12 +5,13 @@
  *     vector   0 ──────────── piece ────────────┬──────── piece ────────── n
  *     page          …│ rows taken before │ rows │ rows │ not yet … │
  *
- * Within a piece: definition levels become validity bits, values come packed (without the nulls) from the page's decoder,
- * are converted where Arrow's bytes differ, and are spread to their rows. When nothing needs to move, the vector
- * gets a pointer into the page. Pieces of codes stay codes; a chunk that fell back to plain values in the middle of a
- * vector makes the whole vector flat.
+ * Within a piece: definition levels become validity bits, values come packed (without the nulls) from the page's
+ * decoder, are converted where Arrow's bytes differ, and are spread to their rows. When nothing needs to move, the
+ * vector gets a pointer into the page. Pieces of codes stay codes; a chunk that fell back to plain values in the middle
+ * of a vector makes the whole vector flat.
  *
- * A piece in which no row lives is not even read. In a piece with few, only what lies between the first and the last is.
+ * A piece in which no row lives is not even read. In a piece with few, only what lies between the first and the last
+ * is.
  */
 #include "format/parquet/read_impl.h"
 

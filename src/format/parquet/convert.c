@@ -1,4 +1,5 @@
-/* Physical values to Arrow's where their bytes differ: small integers, decimals, the timestamps and intervals of old. */
+/* Physical values to Arrow's where their bytes differ: small integers, decimals, the timestamps and intervals of
+ * old. */
 #include "format/parquet/read_impl.h"
 
 #include <string.h>
@@ -21,8 +22,8 @@ static void narrow(const uint8_t *in, uint32_t count, uint32_t width_in, uint32_
 	}
 }
 
-/* 64 bits of nanoseconds reach from 1677 to 2262; what lies outside must not come back as another time. `nanos_per_unit`: of the
- * unit that was asked for; what is less than one of it is dropped. */
+/* 64 bits of nanoseconds reach from 1677 to 2262; what lies outside must not come back as another time.
+ * `nanos_per_unit`: of the unit that was asked for; what is less than one of it is dropped. */
 static int from_int96(const uint8_t *in, uint32_t count, int64_t nanos_per_unit, int64_t *out, struct weir_error *err)
 {
 	for (uint32_t i = 0; i < count; i++, in += 12) {

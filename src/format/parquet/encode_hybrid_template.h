@@ -132,8 +132,8 @@ static size_t HYBRID_NAME(const LEVEL *in, size_t count, unsigned width, uint8_t
 		}
 		while (end < count && in[end] == first)
 			end++;
-		/* Between packed groups a run costs two headers; 8 values of one or two bits are not worth them. What is
-		 * left of a run after whole groups goes on as run or not, so [packed, i) stays a multiple of 8. */
+		/* Between packed groups a run costs two headers; 8 values of one or two bits are not worth them. What
+		 * is left of a run after whole groups goes on as run or not, so [packed, i) stays a multiple of 8. */
 		if (packed < i && (end - i) * width < 32) {
 			i += 8;
 			continue;

@@ -1,9 +1,9 @@
 /* Bounds of pages and chunks.
  *
- * While a page is open its range is kept as two numbers, or as the places of two values in the page; only at its end they
- * become bytes. What Parquet asks for: NaN never enters a bound, a range of nothing but NaN has none; a bound of zero is
- * −0.0 below and +0.0 above; bytes longer than PARQUET_BOUND_MAX are cut, the upper bound then raised to the next value
- * of that length, text at whole characters.
+ * While a page is open its range is kept as two numbers, or as the places of two values in the page; only at its end
+ * they become bytes. What Parquet asks for: NaN never enters a bound, a range of nothing but NaN has none; a bound of
+ * zero is −0.0 below and +0.0 above; bytes longer than PARQUET_BOUND_MAX are cut, the upper bound then raised to the
+ * next value of that length, text at whole characters.
  */
 #include "base/utf8.h"
 #include "format/parquet/write_impl.h"

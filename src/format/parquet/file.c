@@ -173,8 +173,8 @@ fail:
 
 /* ── ranges ── */
 
-/* A row group may be cut when a reader finds its way to a row without decoding what lies before: always in flat columns,
- * in nested ones with an offset index. */
+/* A row group may be cut when a reader finds its way to a row without decoding what lies before: always in flat
+ * columns, in nested ones with an offset index. */
 static bool is_cuttable(const struct parquet_file *file, const struct weir_scan *scan, uint32_t row_group)
 {
 	for (uint32_t i = 0; i < scan->column_count; i++) {
@@ -204,8 +204,8 @@ static int range_flush(struct range_visit *visit)
 	return range.begin < range.end ? visit->visit(visit->context, &range) : WEIR_OK;
 }
 
-/* How many pieces a row group is worth. Each piece decodes every column's dictionary again, and the pages on its edges: a
- * wide row group, whose columns have a page or two each, would be decoded many times over. */
+/* How many pieces a row group is worth. Each piece decodes every column's dictionary again, and the pages on its edges:
+ * a wide row group, whose columns have a page or two each, would be decoded many times over. */
 static uint64_t pieces_worth(uint64_t bytes, uint32_t column_count, uint64_t bytes_target)
 {
 	uint64_t pieces = (bytes + bytes_target / 2) / bytes_target;
@@ -292,10 +292,11 @@ static const char *const extensions[] = {".parquet", ".parq", ".pq", NULL};
 
 static const char *const option_names[] = {"int96=", NULL};
 
-static int options_parse(struct weir_arena *arena, const struct weir_setting *settings, uint32_t count, const void **out,
-			 struct weir_error *err)
+static int options_parse(struct weir_arena *arena, const struct weir_setting *settings, uint32_t count,
+			 const void **out, struct weir_error *err)
 {
-	static const char *const names[] = {[WEIR_SECOND] = "s", [WEIR_MILLI] = "ms", [WEIR_MICRO] = "us", [WEIR_NANO] = "ns"};
+	static const char *const names[] = {
+		[WEIR_SECOND] = "s", [WEIR_MILLI] = "ms", [WEIR_MICRO] = "us", [WEIR_NANO] = "ns"};
 	enum weir_time_unit *unit = weir_arena_alloc_zero(arena, sizeof(*unit), err);
 
 	if (!unit)
@@ -307,7 +308,8 @@ static int options_parse(struct weir_arena *arena, const struct weir_setting *se
 		while (found < 4 && strcmp(settings[i].value, names[found]))
 			found++;
 		if (found == 4)
-			return weir_error_set(err, WEIR_E_INVALID, "--int96 is s, ms, us or ns, not '%s'", settings[i].value);
+			return weir_error_set(err, WEIR_E_INVALID, "--int96 is s, ms, us or ns, not '%s'",
+					      settings[i].value);
 		*unit = (enum weir_time_unit)found;
 	}
 	*out = unit;

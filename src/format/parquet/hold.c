@@ -1,6 +1,6 @@
-/* Columns in turns: when the account has no room for a page of every column, or when few rows are picked (picks.c), a leaf
- * inflates its page, decodes as many rows as its share of the memory holds, all or those that are picked, and lets the page
- * go; the next vectors are served from what is held.
+/* Columns in turns: when the account has no room for a page of every column, or when few rows are picked (picks.c), a
+ * leaf inflates its page, decodes as many rows as its share of the memory holds, all or those that are picked, and lets
+ * the page go; the next vectors are served from what is held.
  *
  *     column 0   inflate ▸ decode W rows ▸ drop        serve      serve      serve    …   inflate again …
  *     column 1             inflate ▸ decode W rows ▸ drop  serve  serve      serve    …
@@ -10,8 +10,8 @@
  * copied out of the page here, the only place that does so, and held as a plain page has them. What changes its form
  * (from codes to plain values) ends W.
  *
- * Tried and dropped: re-inflating for every vector (a page of 50,000 rows 50 times over); holding views beside the texts
- * (half as many rows, twice the time for 1,000 columns at 256M).
+ * Tried and dropped: re-inflating for every vector (a page of 50,000 rows 50 times over); holding views beside the
+ * texts (half as many rows, twice the time for 1,000 columns at 256M).
  */
 #include "base/checked.h"
 #include "format/parquet/read_impl.h"
@@ -397,8 +397,8 @@ static int fill(struct parquet_leaf *leaf, struct weir_error *err)
 	return WEIR_OK;
 }
 
-/* Views of `count` of the texts held, from number `at` on. Vectors come in order, so the place of the last one leads to the
- * next. */
+/* Views of `count` of the texts held, from number `at` on. Vectors come in order, so the place of the last one leads to
+ * the next. */
 static int texts_serve(struct parquet_leaf *leaf, size_t at, uint32_t count, struct parquet_memory *out,
 		       struct weir_error *err)
 {

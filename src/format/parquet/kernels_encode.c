@@ -1,5 +1,6 @@
-/* Loops of the Parquet writer, compiled once per CPU level (base/cpu.h). Every one works on what a vector brings, at most
- * a few thousand values that are in cache, and none knows of pages. See struct parquet_encode_kernels in write_impl.h.
+/* Loops of the Parquet writer, compiled once per CPU level (base/cpu.h). Every one works on what a vector brings, at
+ * most a few thousand values that are in cache, and none knows of pages. See struct parquet_encode_kernels in
+ * write_impl.h.
  *
  * Plain loops, which the compiler vectorises per level; only the bit-packing uses an instruction by name (PEXT packs
  * eight values at once: bench/micro/parquet_encode.c).

@@ -1,8 +1,8 @@
 /* The kernels of kernels_impl.h, compiled once per CPU level.
  *
  * Unpacking: eight values of w bits lie in w bytes. A vector register takes four of them in each half: a byte shuffle
- * brings the four bytes that hold a value to its place, a shift and a mask do the rest. That reaches values that span at
- * most four bytes, so 25 bits (7 + 25 = 32); wider ones go through 64-bit loads.
+ * brings the four bytes that hold a value to its place, a shift and a mask do the rest. That reaches values that span
+ * at most four bytes, so 25 bits (7 + 25 = 32); wider ones go through 64-bit loads.
  *
  *     bits   …│ v3 │ v2 │ v1 │ v0 │     shuffle →   │ bytes of v0 │ bytes of v1 │ …     >> (i·w mod 8), & mask
  */
@@ -88,9 +88,11 @@ static void unpack32(const uint8_t *in, uint32_t width, uint32_t count, uint32_t
 		WIDTH(1)
 		WIDTH(2)
 		WIDTH(3)
-		WIDTH(4) WIDTH(5) WIDTH(6) WIDTH(7) WIDTH(8) WIDTH(9) WIDTH(10) WIDTH(11) WIDTH(12) WIDTH(13) WIDTH(14)
-			WIDTH(15) WIDTH(16) WIDTH(17) WIDTH(18) WIDTH(19) WIDTH(20) WIDTH(21) WIDTH(22) WIDTH(23)
-				WIDTH(24) WIDTH(25)
+		WIDTH(4)
+		WIDTH(5)
+		WIDTH(6) WIDTH(7) WIDTH(8) WIDTH(9) WIDTH(10) WIDTH(11) WIDTH(12) WIDTH(13) WIDTH(14) WIDTH(15)
+			WIDTH(16) WIDTH(17) WIDTH(18) WIDTH(19) WIDTH(20) WIDTH(21) WIDTH(22) WIDTH(23) WIDTH(24)
+				WIDTH(25)
 #endif
 					WIDTH(26) WIDTH(27) WIDTH(28) WIDTH(29) WIDTH(30) WIDTH(31)
 #undef WIDTH

@@ -7,8 +7,8 @@
  *     rows     … r−1 │ r  r  r │ r+1  r+1 │ r+2 …
  *
  * A row may go on in the next page (old writers), so a row at a page's end has ended only when the next page says so.
- * Rows nobody asked for are passed over: by whole pages where their rows are known without levels (data pages v2, offset
- * index), else entry by entry, their values skipped.
+ * Rows nobody asked for are passed over: by whole pages where their rows are known without levels (data pages v2,
+ * offset index), else entry by entry, their values skipped.
  */
 #include "format/parquet/nested_impl.h"
 

@@ -1,7 +1,7 @@
 /* Footer, page headers and indexes: from Thrift to structs, with every count and size checked against what is there.
  *
- * Parsing is one pass over the footer's bytes; the arrays go to an arena, statistics and key values stay where they lie.
- * What the format allows and weir does not need (sorting columns, encoding statistics, paths) is skipped.
+ * Parsing is one pass over the footer's bytes; the arrays go to an arena, statistics and key values stay where they
+ * lie. What the format allows and weir does not need (sorting columns, encoding statistics, paths) is skipped.
  */
 #include "base/checked.h"
 #include "base/utf8.h"

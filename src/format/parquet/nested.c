@@ -1,7 +1,7 @@
 /* Nested columns: plain Arrow arrays for the rows of one vector, from the levels and values of their leaves.
  *
- * Each leaf has an entry (repetition, definition) per value, null or empty list. Every node of the type is built from the
- * entries of its first leaf alone, top down, and knows from its list ancestors which entries are its own:
+ * Each leaf has an entry (repetition, definition) per value, null or empty list. Every node of the type is built from
+ * the entries of its first leaf alone, top down, and knows from its list ancestors which entries are its own:
  *
  *     a slot of the node:     repetition ≤ rep_slot and definition ≥ def_slot      (0, 0 outside of any list)
  *     valid:                  definition ≥ def_present
@@ -207,8 +207,8 @@ static int make_values(const struct make *make, const struct parquet_shape *shap
 	}
 }
 
-/* A new array, or NULL with err set. A dictionary has the values of this vector's rows: pages may be coded or not, and the
- * file's own dictionary may have far more than these rows use. */
+/* A new array, or NULL with err set. A dictionary has the values of this vector's rows: pages may be coded or not, and
+ * the file's own dictionary may have far more than these rows use. */
 static struct weir_array *make_leaf(const struct make *make, const struct parquet_shape *shape, struct slots slots)
 {
 	struct weir_array *values = weir_array_new(make->account, weir_type_values(shape->type), make->err), *codes;

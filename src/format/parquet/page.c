@@ -5,13 +5,13 @@
  *     │ header │ dict…   │ header    │ … ║ header │ page bytes          ║ …                  │
  *     └────────┴─────────┴───────────┴───╚══════════════╪═══════════════╝────────────────────┘
  *
- * A page's header is parsed where it lies in the window; its body is read only when load asks for it. As long as pages are
- * wanted the window grows, so that a chunk is read in few large pieces; a page that is passed over shrinks it, so that
- * only headers are read. A page that is stored uncompressed is decoded where it lies in the window.
+ * A page's header is parsed where it lies in the window; its body is read only when load asks for it. As long as pages
+ * are wanted the window grows, so that a chunk is read in few large pieces; a page that is passed over shrinks it, so
+ * that only headers are read. A page that is stored uncompressed is decoded where it lies in the window.
  *
- * The place of a v1 page's values is known only after inflating it, since levels come first. Values that lie aligned can
- * be handed out without a copy; a page without nulls has levels of a length that can be foretold (one run), so the page
- * is inflated to where that puts its values on a boundary.
+ * The place of a v1 page's values is known only after inflating it, since levels come first. Values that lie aligned
+ * can be handed out without a copy; a page without nulls has levels of a length that can be foretold (one run), so the
+ * page is inflated to where that puts its values on a boundary.
  */
 #include "base/checked.h"
 #include "format/parquet/read_impl.h"
@@ -130,8 +130,8 @@ void parquet_leaf_release(struct parquet_leaf *leaf)
 		parquet_memory_release(account, buffers[i]);
 }
 
-/* The most that `size` bytes of a codec can stand for, so that a damaged header asks for no memory that its page cannot fill. What the
- * chunk says of itself is no measure: there are writers that give the compressed size twice. */
+/* The most that `size` bytes of a codec can stand for, so that a damaged header asks for no memory that its page cannot
+ * fill. What the chunk says of itself is no measure: there are writers that give the compressed size twice. */
 static uint64_t expanded_max(enum weir_codec codec, uint64_t size)
 {
 	switch (codec) {
@@ -190,8 +190,9 @@ static int header_at(struct parquet_leaf *leaf, uint64_t offset, struct parquet_
 					    (int)header->size_compressed);
 	bytes_max = expanded_max(leaf->codec, (uint64_t)header->size_compressed);
 	if ((uint64_t)header->size_uncompressed > bytes_max)
-		return parquet_leaf_damaged(leaf, err, "A page of %d bytes uncompressed, made of %d: more than there can be in them.",
-					    (int)header->size_uncompressed, (int)header->size_compressed);
+		return parquet_leaf_damaged(
+			leaf, err, "A page of %d bytes uncompressed, made of %d: more than there can be in them.",
+			(int)header->size_uncompressed, (int)header->size_compressed);
 	return WEIR_OK;
 }
 

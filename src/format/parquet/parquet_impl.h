@@ -139,9 +139,9 @@ enum thrift_type {
 	THRIFT_UUID,
 };
 
-/* The reader never fails in the middle of a caller's loop: the first fault sets `fault`, every later read gives zeros and
- * ends loops, and the caller looks once, at the end. `short_of_bytes` tells a cut from a lie: with more bytes it might
- * have gone well. */
+/* The reader never fails in the middle of a caller's loop: the first fault sets `fault`, every later read gives zeros
+ * and ends loops, and the caller looks once, at the end. `short_of_bytes` tells a cut from a lie: with more bytes it
+ * might have gone well. */
 struct thrift_reader {
 	const uint8_t *begin, *at, *end;
 	const char *fault; /* NULL: all is well */
@@ -208,8 +208,8 @@ void thrift_put_i32(struct thrift_writer *writer, int16_t id, int32_t value);
 void thrift_put_i64(struct thrift_writer *writer, int16_t id, int64_t value);
 void thrift_put_binary(struct thrift_writer *writer, int16_t id, const void *bytes, size_t size);
 void thrift_put_string(struct thrift_writer *writer, int16_t id, const char *text);
-/* A struct field, its fields, thrift_put_struct_end. As a list's element: thrift_item_struct … thrift_put_struct_end. The
- * outermost struct is begun by init and ended by thrift_put_struct_end too. */
+/* A struct field, its fields, thrift_put_struct_end. As a list's element: thrift_item_struct … thrift_put_struct_end.
+ * The outermost struct is begun by init and ended by thrift_put_struct_end too. */
 void thrift_put_struct(struct thrift_writer *writer, int16_t id);
 void thrift_put_struct_end(struct thrift_writer *writer);
 /* Then exactly `count` thrift_item_…. */

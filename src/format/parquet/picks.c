@@ -1,9 +1,9 @@
 /* Picks: which rows of a stretch the predicate keeps, found out before the other columns are decoded.
  *
- * A table of a thousand columns has a page and a dictionary of each in memory while its vectors go by, all of it for the few
- * rows that live. So where there are many columns, or little memory, the predicate's own columns are decoded first, for all
- * rows of a stretch; then each other column gives its picked rows of the whole stretch at once (hold.c) and lets its pages
- * go:
+ * A table of a thousand columns has a page and a dictionary of each in memory while its vectors go by, all of it for
+ * the few rows that live. So where there are many columns, or little memory, the predicate's own columns are decoded
+ * first, for all rows of a stretch; then each other column gives its picked rows of the whole stretch at once (hold.c)
+ * and lets its pages go:
  *
  *     predicate's column   decode ▸ decode ▸ decode …  ─▶ picks ───╮
  *     column 1                                          inflate ▸ decode what is picked ▸ drop    serve  serve  serve …
@@ -11,8 +11,8 @@
  *
  * A page is inflated once and is in the cache while it is read; what stays is as large as what leaves.
  *
- * The vectors are those of before: the filter that follows evaluates its predicate again, on the columns that it reads, and
- * finds at most what was picked. Whoever asks for other rows gets them from the page.
+ * The vectors are those of before: the filter that follows evaluates its predicate again, on the columns that it reads,
+ * and finds at most what was picked. Whoever asks for other rows gets them from the page.
  */
 #include "format/parquet/nested_impl.h"
 

@@ -1,5 +1,5 @@
-/* What need not be read: row groups and pages that statistics, page index or bloom filters prove to hold no row for which
- * the predicate is true.
+/* What need not be read: row groups and pages that statistics, page index or bloom filters prove to hold no row for
+ * which the predicate is true.
  *
  *     row group    min, max, nulls of each column chunk              → may the predicate be true anywhere in it?
  *                  bloom filter: is one of the values x == v, x in (…) asks for among them?

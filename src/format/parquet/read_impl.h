@@ -12,8 +12,8 @@
  *         ─▶ leaf c seeks page by page to r (pages nobody asked for are neither read nor inflated), inflates the page,
  *            passes over what nobody asked for inside it, and decodes
  *
- * Bytes that a vector may point into (pages, windows of the file) outlive it: a leaf that moves on while a vector is out
- * retires its buffers to the reader, which frees them at the next reader_next.
+ * Bytes that a vector may point into (pages, windows of the file) outlive it: a leaf that moves on while a vector is
+ * out retires its buffers to the reader, which frees them at the next reader_next.
  */
 #ifndef WEIR_FORMAT_PARQUET_READ_IMPL_H
 #define WEIR_FORMAT_PARQUET_READ_IMPL_H
@@ -134,8 +134,8 @@ struct parquet_leaf {
 	const struct parquet_chunk *chunk; /* NULL: nothing open */
 	enum weir_codec codec;
 
-	/* The chunk's bytes: [window_offset, + window_size) of the file are at window_at, in `window` or in the reader's
-	 * run of that number. */
+	/* The chunk's bytes: [window_offset, + window_size) of the file are at window_at, in `window` or in the
+	 * reader's run of that number. */
 	uint64_t chunk_begin, chunk_end, next_offset;
 	uint64_t run_end; /* of the scanned chunks that follow without a gap */
 	struct parquet_memory window;
@@ -228,9 +228,9 @@ struct parquet_reader {
 	struct parquet_memory run;     /* bytes [run_offset, + run_size) of the file: small chunks, read together */
 	uint64_t run_offset, run_next; /* run_next: the end of the chunk that was begun last */
 	size_t run_size;
-	uint64_t run_number; /* rises with every one that is read */
-	bool run_handed;     /* the vector that is out may point into it */
-	bool is_one_vector;  /* the row group is handed out at once: nothing of it is needed afterwards */
+	uint64_t run_number;  /* rises with every one that is read */
+	bool run_handed;      /* the vector that is out may point into it */
+	bool is_one_vector;   /* the row group is handed out at once: nothing of it is needed afterwards */
 	bool is_tight;        /* there is not memory for a page of every column */
 	size_t hold_bytes;    /* of a leaf, when it is */
 	uint64_t page_budget; /* of all pages and windows */
@@ -267,7 +267,8 @@ int parquet_page_index_seek(struct parquet_leaf *leaf, int64_t row, struct weir_
 int parquet_page_load(struct parquet_leaf *leaf, struct weir_error *err);
 /* Levels and values of a loaded page at its beginning again. */
 int parquet_page_restart(struct parquet_leaf *leaf, struct weir_error *err);
-/* Sets up the cursors of the current page's levels, which are in its first `size` bytes; *used: how many of them they take. */
+/* Sets up the cursors of the current page's levels, which are in its first `size` bytes; *used: how many of them they
+ * take. */
 int parquet_page_levels(struct parquet_leaf *leaf, const uint8_t *bytes, size_t size, size_t *used,
 			struct weir_error *err);
 /* Back to the beginning of the chunk. Not while a vector points into its page. */
@@ -295,8 +296,8 @@ static inline void parquet_page_hand(struct parquet_leaf *leaf)
 		leaf->reader->run_handed = true;
 }
 
-/* Values of the leaf's physical type, packed: nulls are not among them. Bits for BOOLEAN, views for BYTE_ARRAY (into the
- * page, or into memory that the leaf retires), uint32_t codes for dictionary encodings. */
+/* Values of the leaf's physical type, packed: nulls are not among them. Bits for BOOLEAN, views for BYTE_ARRAY (into
+ * the page, or into memory that the leaf retires), uint32_t codes for dictionary encodings. */
 struct parquet_decoder {
 	const char *name;
 	/* leaf->values.at … end are set. */
@@ -333,19 +334,19 @@ int parquet_flat_rows(struct parquet_leaf *leaf, int64_t row_first, uint32_t row
 		      const struct weir_selection *selection, struct weir_column *column, struct weir_error *err);
 
 /* ── hold.c ── */
-/* The same, rows of the vector that is out, from memory that holds some vectors' rows decoded, so that the page can go: all
- * rows, or those that are picked. */
+/* The same, rows of the vector that is out, from memory that holds some vectors' rows decoded, so that the page can go:
+ * all rows, or those that are picked. */
 int parquet_hold_rows(struct parquet_leaf *leaf, bool is_picked, struct weir_column *column, struct weir_error *err);
 void parquet_hold_release(struct parquet_leaf *leaf);
 
-/* Texts among the selected rows' views that are not UTF-8: WEIR_E_DATA, with the row of the file if that of the first view
- * (in the row group) is given. */
+/* Texts among the selected rows' views that are not UTF-8: WEIR_E_DATA, with the row of the file if that of the first
+ * view (in the row group) is given. */
 int parquet_views_check(const struct parquet_leaf *leaf, const struct weir_view *views, uint32_t count,
 			int64_t row_first, struct weir_error *err);
 
 /* ── picks.c ── */
-/* Whether picks are worth finding in the row group that is being opened; `need` is what a page of each column takes, `held`
- * how many of them take turns. */
+/* Whether picks are worth finding in the row group that is being opened; `need` is what a page of each column takes,
+ * `held` how many of them take turns. */
 void parquet_picks_plan(struct parquet_reader *reader, const struct parquet_row_group *group, uint64_t need,
 			uint32_t held);
 /* Finds the picks of the stretch that begins with this row, if it is not inside one. No vector is out. */
@@ -359,8 +360,8 @@ void parquet_picks_release(struct parquet_reader *reader);
 /* ── prune.c ── */
 
 void parquet_column_bounds(struct weir_format_file *file, uint32_t column, struct weir_bounds *out);
-/* False when statistics or bloom filters prove that no row of the row group can match. `bounds` is room for one per column
- * of the scan. */
+/* False when statistics or bloom filters prove that no row of the row group can match. `bounds` is room for one per
+ * column of the scan. */
 int parquet_row_group_may_match(const struct parquet_file *file, const struct weir_scan *scan, uint32_t row_group,
 				struct weir_bounds *bounds, bool *may_match, struct weir_error *err);
 /* Fills the reader's spans with the rows of the row group that its page index leaves. */

@@ -316,8 +316,8 @@ uint64_t parquet_pages_bytes(const struct parquet_reader *self)
 	return size;
 }
 
-/* Pages may be larger than turns_plan guessed, which shows only when one is met. Then the leaf takes turns too, with less
- * to hold, since a page that large lies beside what is held while it is decoded. */
+/* Pages may be larger than turns_plan guessed, which shows only when one is met. Then the leaf takes turns too, with
+ * less to hold, since a page that large lies beside what is held while it is decoded. */
 bool parquet_page_is_too_much(struct parquet_leaf *leaf)
 {
 	struct parquet_reader *self = leaf->reader;
@@ -396,8 +396,8 @@ static uint32_t rows_of_large_pages(const struct parquet_reader *self, uint32_t 
 	return rows;
 }
 
-/* Moves on to the next row that the page index leaves, in this row group; `end` is where its span ends. False when there is
- * none: then the row is the next row group's first. */
+/* Moves on to the next row that the page index leaves, in this row group; `end` is where its span ends. False when
+ * there is none: then the row is the next row group's first. */
 static bool span_find(struct parquet_reader *self, const struct parquet_row_group *group, int64_t *end)
 {
 	int64_t row = self->row - group->row_begin;

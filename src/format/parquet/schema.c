@@ -109,8 +109,8 @@ fail:
 
 static struct parquet_shape *shape_build(struct parquet_schema_build *build, struct place place);
 
-/* The type of a group, from those of its children. Of the hint it takes names, metadata and the kind of list; what a list's elements
- * are called the file says, as for other readers of it. */
+/* The type of a group, from those of its children. Of the hint it takes names, metadata and the kind of list; what a
+ * list's elements are called the file says, as for other readers of it. */
 static int shape_type_nested(struct parquet_schema_build *build, struct parquet_shape *shape, enum weir_type_id id,
 			     const char *const *names, const struct weir_type *hint)
 {
@@ -410,8 +410,8 @@ static size_t base64_decode(const uint8_t *text, size_t size, uint8_t *out)
 	return at;
 }
 
-/* The schema that an Arrow writer left in the key values, or NULL: without it, or with a damaged one, the file's own types
- * are good enough. Only a lack of memory is an error. */
+/* The schema that an Arrow writer left in the key values, or NULL: without it, or with a damaged one, the file's own
+ * types are good enough. Only a lack of memory is an error. */
 static int hint_read(struct parquet_file *file, struct weir_schema **out, struct weir_error *err)
 {
 	const struct parquet_metadata *metadata = &file->metadata;

@@ -96,8 +96,8 @@ static struct parquet_logical logical_of(const struct parquet_element *element)
 	return logical;
 }
 
-/* A new reference, or NULL with err set. An annotation that does not fit the physical type is as good as none: the values
- * are still what the physical type says. */
+/* A new reference, or NULL with err set. An annotation that does not fit the physical type is as good as none: the
+ * values are still what the physical type says. */
 static const struct weir_type *stored_type(struct parquet_schema_build *build, const struct parquet_element *element)
 {
 	struct parquet_logical logical = logical_of(element);
@@ -186,7 +186,8 @@ static const struct weir_type *in_zone(struct parquet_schema_build *build, const
 	return type;
 }
 
-/* The type to use in place of `stored` (whose reference is taken over), or `stored` itself where the hint does not fit. */
+/* The type to use in place of `stored` (whose reference is taken over), or `stored` itself where the hint does not
+ * fit. */
 static const struct weir_type *restored(struct parquet_schema_build *build, const struct weir_type *stored,
 					const struct weir_type *hint)
 {

@@ -1,27 +1,28 @@
 /* Lists of one length from the file straight to where they stay: no levels in between, and no values.
  *
- * Vectors of numbers (embeddings) are lists of n values each, none of them null. Their levels say so in every entry: the
- * repetition is a 0 and n − 1 times 1, again and again, the definition the same number throughout. Runs and packed groups
- * are compared with that a run at a time; where a page passes, row r of it is n values at r × n, and nothing more has to be
- * looked at. In a page that is stored as it is (no codec, plain values, no checksum) the values are not even read into
- * the window:
+ * Vectors of numbers (embeddings) are lists of n values each, none of them null. Their levels say so in every entry:
+ * the repetition is a 0 and n − 1 times 1, again and again, the definition the same number throughout. Runs and packed
+ * groups are compared with that a run at a time; where a page passes, row r of it is n values at r × n, and nothing
+ * more has to be looked at. In a page that is stored as it is (no codec, plain values, no checksum) the values are not
+ * even read into the window:
  *
  *     page  │ header │ levels │ values …                                     │
  *             ╰─ window ────╯   ╰─ one read of the file into the chunk ──────╯
  *
- * Pages in other codecs and encodings are loaded as always, and their values copied or decoded to their place. A page that
- * does not pass, because something is null, empty or of another length, because a row goes on in the next page or because it
- * is damaged, is left to nested.c: the rows before it have been taken, and it takes the others.
+ * Pages in other codecs and encodings are loaded as always, and their values copied or decoded to their place. A page
+ * that does not pass, because something is null, empty or of another length, because a row goes on in the next page or
+ * because it is damaged, is left to nested.c: the rows before it have been taken, and it takes the others.
  *
- * Lists that may have any length often have the same one all the same. Their pages are looked at in the same way, with the
- * length of the page's first list; their values go to the vector's memory, and no levels but the lists' ends come of them.
+ * Lists that may have any length often have the same one all the same. Their pages are looked at in the same way, with
+ * the length of the page's first list; their values go to the vector's memory, and no levels but the lists' ends come
+ * of them.
  */
 #include "format/parquet/nested_impl.h"
 
 #include <string.h>
 
-/* Below, one read for the whole page is cheaper. Sanitized builds, which hostile and random files are fed to, read small pages
- * in this way too, since those files are small. */
+/* Below, one read for the whole page is cheaper. Sanitized builds, which hostile and random files are fed to, read
+ * small pages in this way too, since those files are small. */
 #if defined(__SANITIZE_ADDRESS__)
 #define IS_SANITIZED 1
 #elif defined(__has_feature)
@@ -81,7 +82,8 @@ static int levels_fetch(struct parquet_leaf *leaf, const uint8_t **bytes, size_t
 	return parquet_window_fetch(leaf, leaf->page.body_offset, need, bytes, err);
 }
 
-/* Do the cursors of levels, at the page's beginning, tell of lists of one length alone? `list_size` 0: of whichever length. */
+/* Do the cursors of levels, at the page's beginning, tell of lists of one length alone? `list_size` 0: of whichever
+ * length. */
 static bool levels_are_even(const struct parquet_leaf *leaf, struct parquet_levels *levels, uint64_t list_size)
 {
 	const struct parquet_page *page = &leaf->page;

@@ -1,5 +1,5 @@
-/* The encodings that most files have: plain values and codes of a dictionary. Which decoder reads a page is decided here,
- * by its encoding and the column's physical type. */
+/* The encodings that most files have: plain values and codes of a dictionary. Which decoder reads a page is decided
+ * here, by its encoding and the column's physical type. */
 #include "base/utf8.h"
 #include "format/parquet/read_impl.h"
 
@@ -70,9 +70,9 @@ const struct parquet_decoder parquet_plain_bits = {
 
 /* ── plain texts: each after its length ── */
 
-/* Is all of the page UTF-8, and with it each of its texts? Lengths below 128 are ASCII, so no character can reach over one
- * into the next text, and one look at the whole page spares one at each text. A page with longer texts passes if all of
- * it is ASCII; else its texts are looked at one by one. */
+/* Is all of the page UTF-8, and with it each of its texts? Lengths below 128 are ASCII, so no character can reach over
+ * one into the next text, and one look at the whole page spares one at each text. A page with longer texts passes if
+ * all of it is ASCII; else its texts are looked at one by one. */
 static bool is_text_page(const struct parquet_kernels *kernels, const uint8_t *at, const uint8_t *end)
 {
 	return kernels->is_ascii(at, (size_t)(end - at)) ||

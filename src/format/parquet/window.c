@@ -1,16 +1,16 @@
 /* Windows: the bytes of the file that leaves read their pages from, and the memory that pages lie in.
  *
- * A leaf reads its chunk in windows (page.c says how large). Files with many columns and small row groups have chunks of
- * a few KiB, one after the other: read one by one that is a system call for each. So when leaves are asked for in the
- * order in which their chunks lie, the next ones are read along into the reader's `run`, and each leaf has its window
- * there:
+ * A leaf reads its chunk in windows (page.c says how large). Files with many columns and small row groups have chunks
+ * of a few KiB, one after the other: read one by one that is a system call for each. So when leaves are asked for in
+ * the order in which their chunks lie, the next ones are read along into the reader's `run`, and each leaf has its
+ * window there:
  *
  *     chunks   │ c0 │ c1 │ c2 │ c3 │ … │ c9 │ not scanned │ c11 │
  *     read      one  ╰──── one run ────────╯               one
  *
- * The next run takes the place of the last. A leaf that comes back for more of its chunk finds its window gone and reads it
- * by itself; a vector that points into the run keeps it until it is gone itself. Pages that are stored uncompressed and
- * serve several vectors are copied out.
+ * The next run takes the place of the last. A leaf that comes back for more of its chunk finds its window gone and
+ * reads it by itself; a vector that points into the run keeps it until it is gone itself. Pages that are stored
+ * uncompressed and serve several vectors are copied out.
  *
  * A row group's first bytes, and what follows a window, are announced to the kernel, which reads them while we inflate.
  */
@@ -103,8 +103,8 @@ static int run_read(struct parquet_reader *reader, uint64_t offset, uint64_t end
 	return WEIR_OK;
 }
 
-/* The first `size` bytes of a small chunk in the run, which is read when the chunk before this one was the last that was
- * wanted. False when it is not there. */
+/* The first `size` bytes of a small chunk in the run, which is read when the chunk before this one was the last that
+ * was wanted. False when it is not there. */
 static int run_take(struct parquet_leaf *leaf, size_t size, bool *taken, struct weir_error *err)
 {
 	struct parquet_reader *reader = leaf->reader;

@@ -5,8 +5,8 @@
  * push hands each column to its leaves; whatever the leaves finish is held, compressed, until the row group ends: then
  * chunk follows chunk into the sink. A row group ends at options.row_group_rows or _bytes, and early when memory asks:
  * when the writer holds more than a third of what the lane has left, or the room falls under a quarter of what it holds
- * (only then if ending it gives back a good part). Page and dictionary bounds shrink with the number of leaves, so that a
- * file of a thousand columns works in the same memory as one of ten.
+ * (only then if ending it gives back a good part). Page and dictionary bounds shrink with the number of leaves, so that
+ * a file of a thousand columns works in the same memory as one of ten.
  *
  * Threads: a writer belongs to one lane. header, footer and part_free touch no writer.
  */

@@ -1,5 +1,6 @@
-/* A column without nesting to its leaf: which of the selected rows are present, then their values, whatever the form. Long texts
- * go in spans of rows, since a page can end only behind the rows of one call: a vector of images may have gigabytes. */
+/* A column without nesting to its leaf: which of the selected rows are present, then their values, whatever the form.
+ * Long texts go in spans of rows, since a page can end only behind the rows of one call: a vector of images may have
+ * gigabytes. */
 #include "format/parquet/write_impl.h"
 
 static int write_rows(struct parquet_leaf_writer *leaf, const struct weir_column *column,

@@ -4,9 +4,9 @@
  *                       └▶ write_nested.c  levels, several leaves  ─┘   write_plain.c   encode_choice.c
  *                                                                       encode_dictionary.c, encode_statistics.c
  *
- * Rows are encoded the moment they come: values go from the vector straight into the leaf's open page, PLAIN or as codes
- * of the leaf's dictionary. A full page is compressed and appended to the leaf's stream of finished bytes; when the row
- * group ends the streams go to the sink one after the other. Only encoded bytes are ever held.
+ * Rows are encoded the moment they come: values go from the vector straight into the leaf's open page, PLAIN or as
+ * codes of the leaf's dictionary. A full page is compressed and appended to the leaf's stream of finished bytes; when
+ * the row group ends the streams go to the sink one after the other. Only encoded bytes are ever held.
  */
 #ifndef WEIR_FORMAT_PARQUET_WRITE_IMPL_H
 #define WEIR_FORMAT_PARQUET_WRITE_IMPL_H
@@ -100,7 +100,8 @@ void parquet_write_schema_release(struct parquet_write_schema *schema);
 #define PARQUET_CODE_NONE UINT32_MAX
 
 struct parquet_encode_kernels {
-	/* The RLE/bit-packed hybrid without its length. `out` has parquet_hybrid_bound bytes. Width 1 … 32 (8 for u8). */
+	/* The RLE/bit-packed hybrid without its length. `out` has parquet_hybrid_bound bytes. Width 1 … 32 (8 for
+	 * u8). */
 	size_t (*hybrid_u8)(const uint8_t *in, size_t count, unsigned width, uint8_t *out);
 	size_t (*hybrid_u32)(const uint32_t *in, size_t count, unsigned width, uint8_t *out);
 	size_t (*hybrid_bits)(const uint8_t *bits, size_t count, uint8_t *out);

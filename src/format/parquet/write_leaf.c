@@ -5,10 +5,10 @@
  *             │ headroom │ values, or uint32_t codes │   page closes, so that levels and values are compressed as
  *             └──────────┴───────────────────────────┘   one piece without being copied
  *
- * A page is closed at PAGE_ROWS_MAX rows, so that the page index can skip, or at shared->page_bytes_max; always at the end
- * of a row. Each chunk begins with a dictionary and gives it up when it does not pay: the first page is then turned into a
- * plain one, so that a column of distinct values carries no trace of the attempt; later on the finished pages stay as they
- * are and plain ones follow.
+ * A page is closed at PAGE_ROWS_MAX rows, so that the page index can skip, or at shared->page_bytes_max; always at the
+ * end of a row. Each chunk begins with a dictionary and gives it up when it does not pay: the first page is then turned
+ * into a plain one, so that a column of distinct values carries no trace of the attempt; later on the finished pages
+ * stay as they are and plain ones follow.
  */
 #include "format/parquet/write_impl.h"
 
@@ -21,8 +21,8 @@ enum {
 	HEADROOM = 4096,
 	HEADROOM_STRINGS = 40 << 10,
 	HEADROOM_SMALL = 512,
-	/* A dictionary is given up when so many values are to be expected in it, by how few of the first ones came twice;
-	 * later when half of those seen are distinct. */
+	/* A dictionary is given up when so many values are to be expected in it, by how few of the first ones came
+	 * twice; later when half of those seen are distinct. */
 	DISTINCT_MAX = 9000,
 	TRIAL_FIRST = 512,
 	TRIAL_EARLY = 4096,

@@ -1,14 +1,16 @@
-/* Nested columns to levels and leaf values: Dremel's shredding, a level of the type at a time instead of a row at a time.
+/* Nested columns to levels and leaf values: Dremel's shredding, a level of the type at a time instead of a row at a
+ * time.
  *
- * At each node there are slots: what its leaves will have as levels if nothing below is repeated. A slot has a position in
- * the node's array, or none when something above is null or empty and its levels are final:
+ * At each node there are slots: what its leaves will have as levels if nothing below is repeated. A slot has a position
+ * in the node's array, or none when something above is null or empty and its levels are final:
  *
  *     rows   [[1, 2], null, [], [3]]          list slots   pos 0  -1   2   3     after expanding  pos 0  1  -1 -1  2
  *                                             definition       1   0   1   1     definition           2  2   0  1  2
  *                                                                                repetition           0  1   0  0  0
  *
- * A struct hands its slots to each child; a list expands each slot by its items; a leaf gives levels and the values at the
- * positions that are left to its writer. Rows are taken ROWS_AT_ONCE at a time, so slots stay few whatever a vector holds.
+ * A struct hands its slots to each child; a list expands each slot by its items; a leaf gives levels and the values at
+ * the positions that are left to its writer. Rows are taken ROWS_AT_ONCE at a time, so slots stay few whatever a vector
+ * holds.
  */
 #include "arrow/bitmap.h"
 #include "format/parquet/write_impl.h"
@@ -29,7 +31,7 @@ struct shred {
 	struct parquet_shared *shared;
 	const struct weir_selection *selection;
 	size_t row_first, row_count; /* of the selection */
-	bool ascending; /* positions ascend: equal distances mean neighbours */
+	bool ascending;              /* positions ascend: equal distances mean neighbours */
 	struct weir_error *err;
 };
 

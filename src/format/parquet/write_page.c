@@ -4,8 +4,8 @@
  *     v1   header │ compressed: length, repetition levels, length, definition levels, values
  *     v2   header │ repetition levels, definition levels │ compressed: values
  *
- * Whether a chunk is compressed is decided by its first page: when the codec saves less than COMPRESS_GAIN_MIN there, the
- * chunk is stored as it is, which readers then need not inflate either (docs/decisions/0012-parquet-writing.md).
+ * Whether a chunk is compressed is decided by its first page: when the codec saves less than COMPRESS_GAIN_MIN there,
+ * the chunk is stored as it is, which readers then need not inflate either (docs/decisions/0012-parquet-writing.md).
  */
 #include "format/parquet/write_impl.h"
 
@@ -333,8 +333,8 @@ int parquet_page_end(struct parquet_leaf_writer *leaf, struct weir_error *err)
 			     &stored, &stored_size, err);
 	if (code)
 		return code;
-	/* Pages of one chunk are all compressed or none: after a first page of nothing but nulls, which decides nothing, it is
-	 * too late to store the others as they are. */
+	/* Pages of one chunk are all compressed or none: after a first page of nothing but nulls, which decides
+	 * nothing, it is too late to store the others as they are. */
 	leaf->codec_chosen = true;
 
 	header.type = v2 ? PARQUET_PAGE_DATA_V2 : PARQUET_PAGE_DATA;

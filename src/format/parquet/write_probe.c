@@ -1,5 +1,5 @@
-/* write_probe: tables in, Parquet files out, for tests by ctypes: any form of columns, any selection, several parts in one
- * file, and an account with a grant. In libweir_probe only. */
+/* write_probe: tables in, Parquet files out, for tests by ctypes: any form of columns, any selection, several parts in
+ * one file, and an account with a grant. In libweir_probe only. */
 #include "weir/weir.h"
 #include "arrow/cdata.h"
 #include "format/format.h"

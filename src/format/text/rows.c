@@ -1,5 +1,6 @@
-/* Rows of a vector as lines. One loop, made twice: for CSV and for JSON. A cell is a prefix (the delimiter, or the name), and
- * a value that a switch on the column's kind prints straight into the buffer; what is rare or long is left to cells.c.
+/* Rows of a vector as lines. One loop, made twice: for CSV and for JSON. A cell is a prefix (the delimiter, or the
+ * name), and a value that a switch on the column's kind prints straight into the buffer; what is rare or long is left
+ * to cells.c.
  *
  * A column of dictionary codes keeps the text of each value once it was printed, quotes and all: the next row with that
  * code is a copy.

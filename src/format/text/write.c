@@ -1,5 +1,5 @@
-/* CSV, JSON lines and JSON arrays, written. A part is a run of lines; CSV's names are the file's header, an array's brackets
- * its header and footer, the comma between two parts the write operator's (weir_writer_ops.separator). */
+/* CSV, JSON lines and JSON arrays, written. A part is a run of lines; CSV's names are the file's header, an array's
+ * brackets its header and footer, the comma between two parts the write operator's (weir_writer_ops.separator). */
 #include "arrow/value.h"
 #include "format/text/text_impl.h"
 

@@ -5,8 +5,8 @@
  *     Feature    one of  1: BytesList  2: FloatList  3: Int64List
  *     …List      1: values; numbers packed into one field, or a field each
  *
- * Fields with other numbers are passed over, as the encoding asks; so are lists that another one replaces. Nothing recurses:
- * messages lie four deep and no deeper.
+ * Fields with other numbers are passed over, as the encoding asks; so are lists that another one replaces. Nothing
+ * recurses: messages lie four deep and no deeper.
  */
 #include "base/utf8.h"
 #include "format/tfrecord/tfrecord_impl.h"

@@ -27,7 +27,8 @@ static int file_open(struct weir_account *account, const struct weir_read_setup 
 	self->setup = setup;
 	self->options = tf_options_of(setup);
 	self->is_plain = weir_stream_is_plain(file, &self->options->stream);
-	self->base = (struct weir_format_file){.ops = &weir_tfrecord_format, .file = weir_file_ref(file), .row_count = -1};
+	self->base = (struct weir_format_file){
+		.ops = &weir_tfrecord_format, .file = weir_file_ref(file), .row_count = -1};
 	atomic_init(&self->base.refs, 1);
 	self->base.schema = weir_schema_ref(setup->schema);
 	self->base.bytes_decoded_est = weir_file_size(file);
@@ -43,7 +44,8 @@ static int file_open(struct weir_account *account, const struct weir_read_setup 
 }
 
 static int file_ranges(struct weir_format_file *base, const struct weir_scan *scan, uint64_t bytes_target,
-		       int (*visit)(void *context, const struct weir_range *range), void *context, struct weir_error *err)
+		       int (*visit)(void *context, const struct weir_range *range), void *context,
+		       struct weir_error *err)
 {
 	struct tf_file *self = (struct tf_file *)base;
 	uint64_t size = weir_file_size(base->file);

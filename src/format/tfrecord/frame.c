@@ -5,8 +5,9 @@
  *     │ 8 bytes      │ length, 4 bytes   │ length bytes │ record, 4 bytes   │
  *     └──────────────┴───────────────────┴──────────────┴───────────────────┘
  *
- * A checksum is CRC32C, turned by 15 bits with a constant added. So of twelve bytes anybody can tell whether a record begins
- * there, by chance wrongly once in four thousand million places: that is what makes one file readable by many lanes.
+ * A checksum is CRC32C, turned by 15 bits with a constant added. So of twelve bytes anybody can tell whether a record
+ * begins there, by chance wrongly once in four thousand million places: that is what makes one file readable by many
+ * lanes.
  */
 #include "base/hash.h"
 #include "format/tfrecord/tfrecord_impl.h"
@@ -85,19 +86,23 @@ int tf_frame_next(struct weir_text_input *input, uint64_t file_size, bool may_fi
 		return fail(input, err);
 	}
 	if (!tf_head_read(input->text + input->begin, &size)) {
-		weir_error_set(err, WEIR_E_DATA, offset ? "a record should begin here, and the checksum of its length is wrong: the file is damaged"
-							: "this is no TFRecord file, or a damaged one: the checksum of the first record's length is wrong "
-							  "(compressed files are told by their names, or by --compression)");
+		weir_error_set(
+			err, WEIR_E_DATA,
+			offset ? "a record should begin here, and the checksum of its length is wrong: the file is damaged"
+			       : "this is no TFRecord file, or a damaged one: the checksum of the first record's length is wrong "
+				 "(compressed files are told by their names, or by --compression)");
 		return fail(input, err);
 	}
 	left = file_size > offset + TF_HEAD_BYTES ? file_size - offset - TF_HEAD_BYTES : 0;
 	if (file_size && (size > left || left - size < TF_TAIL_BYTES)) {
-		weir_error_set(err, WEIR_E_DATA, "the record says that it has %llu bytes, and the file has %llu more; it may be cut off",
+		weir_error_set(err, WEIR_E_DATA,
+			       "the record says that it has %llu bytes, and the file has %llu more; it may be cut off",
 			       (unsigned long long)size, (unsigned long long)left);
 		return fail(input, err);
 	}
 	if (size > TF_RECORD_MAX) {
-		weir_error_set(err, WEIR_E_UNSUPPORTED, "the record says that it has %llu bytes, more than 2 GiB", (unsigned long long)size);
+		weir_error_set(err, WEIR_E_UNSUPPORTED, "the record says that it has %llu bytes, more than 2 GiB",
+			       (unsigned long long)size);
 		return fail(input, err);
 	}
 	if (input->end - input->begin < TF_HEAD_BYTES + size + TF_TAIL_BYTES) {
@@ -107,8 +112,11 @@ int tf_frame_next(struct weir_text_input *input, uint64_t file_size, bool may_fi
 		if (fill(input, TF_HEAD_BYTES + size + TF_TAIL_BYTES, size, err))
 			return err->code;
 		if (input->end - input->begin < TF_HEAD_BYTES + size + TF_TAIL_BYTES) {
-			weir_error_set(err, WEIR_E_DATA, "the record says that it has %llu bytes, and the file ends %zu bytes behind its length; "
-					"it may be cut off", (unsigned long long)size, input->end - input->begin - TF_HEAD_BYTES);
+			weir_error_set(
+				err, WEIR_E_DATA,
+				"the record says that it has %llu bytes, and the file ends %zu bytes behind its length; "
+				"it may be cut off",
+				(unsigned long long)size, input->end - input->begin - TF_HEAD_BYTES);
 			return fail(input, err);
 		}
 	}
@@ -158,8 +166,9 @@ int64_t tf_frames_before(struct weir_file *file, uint64_t offset)
 		uint8_t head[TF_HEAD_BYTES];
 		uint64_t size;
 
-		if (at > offset || weir_file_size(file) - at < TF_HEAD_BYTES || weir_file_read(file, at, head, sizeof(head), &ignored) ||
-		    !tf_head_read(head, &size) || size > weir_file_size(file) - at)
+		if (at > offset || weir_file_size(file) - at < TF_HEAD_BYTES ||
+		    weir_file_read(file, at, head, sizeof(head), &ignored) || !tf_head_read(head, &size) ||
+		    size > weir_file_size(file) - at)
 			return -1;
 		at += TF_HEAD_BYTES + size + TF_TAIL_BYTES;
 		if (at > weir_file_size(file))

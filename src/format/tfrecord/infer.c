@@ -1,25 +1,27 @@
 /* What columns files have: their records say it each for itself, so some are looked at (or all, if asked for).
  *
- * A feature that has one value in each record, or none, is a column of values, null where there is none. One that has several
- * anywhere is a column of lists, empty where it is there without values, null where it is not there. Examples do not say which
- * of both was meant; a reader that meets a second value in a column of values tells the read (a misfit).
+ * A feature that has one value in each record, or none, is a column of values, null where there is none. One that has
+ * several anywhere is a column of lists, empty where it is there without values, null where it is not there. Examples
+ * do not say which of both was meant; a reader that meets a second value in a column of values tells the read (a
+ * misfit).
  */
 #include "format/tfrecord/tfrecord_impl.h"
 
 #include <string.h>
 
 enum {
-	/* Passing over values is as fast as reading, and a feature that is met late ends a run whose rows somebody has: much is
-	 * looked at, of all files together. */
+	/* Passing over values is as fast as reading, and a feature that is met late ends a run whose rows somebody has:
+	 * much is looked at, of all files together. */
 	SAMPLE_BYTES = 256 << 20,
 	SAMPLE_INFLATED = 64 << 20, /* of files that are not plain */
 	SAMPLE_PIECES = 32,         /* of a file that is larger than its share */
-	FEATURES_MAX = 100000,   /* of all records looked at: columns */
+	FEATURES_MAX = 100000,      /* of all records looked at: columns */
 };
 
 /* ---- types ---- */
 
-static const struct weir_type *list_of(struct weir_account *account, const struct weir_type *item, struct weir_error *err)
+static const struct weir_type *list_of(struct weir_account *account, const struct weir_type *item,
+				       struct weir_error *err)
 {
 	struct weir_field field = {.name = "item", .type = item, .nullable = true};
 
@@ -28,17 +30,19 @@ static const struct weir_type *list_of(struct weir_account *account, const struc
 
 static void bytes_and_numbers(struct weir_error *err)
 {
-	weir_error_set(err, WEIR_E_DATA, "the feature has bytes in some records and numbers in others, which no column holds; "
+	weir_error_set(err, WEIR_E_DATA,
+		       "the feature has bytes in some records and numbers in others, which no column holds; "
 		       "--types and --unexpected ignore can leave it out");
 }
 
-const struct weir_type *tf_shape_type(struct weir_account *account, const struct tf_shape *shape, struct weir_error *err)
+const struct weir_type *tf_shape_type(struct weir_account *account, const struct tf_shape *shape,
+				      struct weir_error *err)
 {
-	enum weir_type_id id = shape->kinds == TF_BYTES	 ? WEIR_BINARY
+	enum weir_type_id id = shape->kinds == TF_BYTES   ? WEIR_BINARY
 			       : shape->kinds == TF_FLOAT ? WEIR_FLOAT
-			       : shape->kinds == TF_INT	 ? WEIR_INT64
-			       : shape->kinds		 ? WEIR_DOUBLE
-							 : WEIR_NULL;
+			       : shape->kinds == TF_INT   ? WEIR_INT64
+			       : shape->kinds             ? WEIR_DOUBLE
+							  : WEIR_NULL;
 
 	if (shape->kinds & TF_BYTES && shape->kinds != TF_BYTES) {
 		bytes_and_numbers(err);
@@ -106,10 +110,11 @@ struct guess {
 	struct weir_arena arena;
 	struct weir_name_index names;
 	struct WEIR_LIST(struct seen) list; /* by name */
-	uint64_t record; /* its number, from 1 */
+	uint64_t record;                    /* its number, from 1 */
 };
 
-static int look_feature(struct guess *guess, const struct tf_feature *feature, struct tf_walk *walk, struct weir_error *err)
+static int look_feature(struct guess *guess, const struct tf_feature *feature, struct tf_walk *walk,
+			struct weir_error *err)
 {
 	uint32_t at = weir_name_index_find(&guess->names, feature->name, feature->name_size);
 	struct tf_values values;
@@ -122,7 +127,8 @@ static int look_feature(struct guess *guess, const struct tf_feature *feature, s
 			return err->code;
 		at = (uint32_t)guess->names.list.count - 1;
 		if (guess->names.list.count > FEATURES_MAX)
-			return weir_error_set(err, WEIR_E_UNSUPPORTED, "the records have more than %d different features", FEATURES_MAX);
+			return weir_error_set(err, WEIR_E_UNSUPPORTED,
+					      "the records have more than %d different features", FEATURES_MAX);
 	}
 	if (!tf_values_begin(feature->bytes, feature->size, &values)) {
 		walk->broken = values.broken;
@@ -148,14 +154,16 @@ static int add_feature(struct guess *guess, const struct tf_feature *feature, st
 		shape->kinds |= seen->kind;
 	shape->has_one |= seen->count == 1;
 	shape->has_many |= seen->count > 1;
-	if (shape->kinds <= TF_BYTES || !(shape->kinds & TF_BYTES) || tf_options_given(guess->options, guess->names.list.items[at].text))
+	if (shape->kinds <= TF_BYTES || !(shape->kinds & TF_BYTES) ||
+	    tf_options_given(guess->options, guess->names.list.items[at].text))
 		return WEIR_OK;
 	bytes_and_numbers(err);
 	weir_error_at_column(err, guess->names.list.items[at].text);
 	return err->code;
 }
 
-static int look_record(struct guess *guess, const struct weir_text_input *input, const struct tf_frame *frame, struct weir_error *err)
+static int look_record(struct guess *guess, const struct weir_text_input *input, const struct tf_frame *frame,
+		       struct weir_error *err)
 {
 	const uint8_t *record = input->text + frame->begin;
 	struct tf_walk walk = tf_walk_begin(record, frame->size), again;
@@ -178,8 +186,8 @@ static int look_record(struct guess *guess, const struct weir_text_input *input,
 }
 
 /* The records that begin in [begin, end). */
-static int look_at(struct guess *guess, struct weir_text_input *input, struct weir_io *io, struct weir_file *file, uint64_t begin,
-		   uint64_t end, struct weir_error *err)
+static int look_at(struct guess *guess, struct weir_text_input *input, struct weir_io *io, struct weir_file *file,
+		   uint64_t begin, uint64_t end, struct weir_error *err)
 {
 	bool is_plain = weir_stream_is_plain(file, &guess->options->stream), found = true, more;
 	uint64_t size = is_plain ? weir_file_size(file) : 0, start = begin;
@@ -198,8 +206,8 @@ static int look_at(struct guess *guess, struct weir_text_input *input, struct we
 		}
 	}
 	weir_text_input_close(input);
-	/* What is damaged is for whoever comes to it: rows before it may be all that somebody wants. Inside of a file a record was
-	 * only guessed. */
+	/* What is damaged is for whoever comes to it: rows before it may be all that somebody wants. Inside of a file a
+	 * record was only guessed. */
 	if (code == WEIR_E_DATA && (begin || row) && !err->column[0]) {
 		weir_error_clear(err);
 		code = WEIR_OK;
@@ -212,8 +220,8 @@ static int look_at(struct guess *guess, struct weir_text_input *input, struct we
 	return code;
 }
 
-static int look_file(struct guess *guess, struct weir_text_input *input, struct weir_io *io, struct weir_file *file, uint32_t file_count,
-		     struct weir_error *err)
+static int look_file(struct guess *guess, struct weir_text_input *input, struct weir_io *io, struct weir_file *file,
+		     uint32_t file_count, struct weir_error *err)
 {
 	uint64_t share = SAMPLE_BYTES / file_count, size = weir_file_size(file), piece = share / SAMPLE_PIECES;
 	int code = WEIR_OK;
@@ -295,7 +303,8 @@ int tf_infer(struct weir_account *account, const struct weir_read_setup *setup, 
 	guess_init(&guess, account, options);
 	weir_text_input_init(&input, account);
 	for (uint32_t i = 0; !code && options->unexpected == TF_UNEXPECTED_INFER && i < sample_count; i++)
-		code = look_file(&guess, &input, setup->io, files[options->infer_all ? i : weir_sample_file(i, count)], sample_count, err);
+		code = look_file(&guess, &input, setup->io, files[options->infer_all ? i : weir_sample_file(i, count)],
+				 sample_count, err);
 	if (!code)
 		code = schema_of(&guess, out, err);
 	weir_text_input_release(&input);
@@ -318,7 +327,8 @@ static int note(struct tf_reader *self, const char *name, const struct tf_shape 
 	type = tf_shape_type(self->account, seen, &ignored);
 	if (!type)
 		return ignored.code == WEIR_E_DATA ? WEIR_OK : weir_error_set(err, ignored.code, "%s", ignored.message);
-	wider = at == WEIR_NO_NAME ? weir_type_ref(type) : tf_widen(self->account, self->schema->fields[at].type, type, &ignored);
+	wider = at == WEIR_NO_NAME ? weir_type_ref(type)
+				   : tf_widen(self->account, self->schema->fields[at].type, type, &ignored);
 	weir_type_unref(type);
 	/* What no type holds is not noted: the error stands. */
 	if (!wider)
@@ -329,9 +339,9 @@ static int note(struct tf_reader *self, const char *name, const struct tf_shape 
 	return WEIR_OK;
 }
 
-/* One value that does not fit is seldom alone, and a run may begin again only once: everything at hand is looked at. What is damaged in
- * the record that does not fit, which begins at `at` of the window, or in one before it, is the error instead, if all columns are read:
- * types were looked for only as far as the damage. */
+/* One value that does not fit is seldom alone, and a run may begin again only once: everything at hand is looked at.
+ * What is damaged in the record that does not fit, which begins at `at` of the window, or in one before it, is the
+ * error instead, if all columns are read: types were looked for only as far as the damage. */
 int tf_misfits_note(struct tf_reader *self, size_t at, struct weir_error *err)
 {
 	struct weir_text_input window = self->input;
@@ -345,7 +355,8 @@ int tf_misfits_note(struct tf_reader *self, size_t at, struct weir_error *err)
 	guess_init(&guess, self->account, self->file->options);
 	/* From the first record of the vector that is out, or of the one that is being made. */
 	window.begin = self->offsets[0];
-	while (!broken.code && found && !tf_frame_next(&window, 0, false, false, &frame, &found, &more, &broken) && found) {
+	while (!broken.code && found && !tf_frame_next(&window, 0, false, false, &frame, &found, &more, &broken) &&
+	       found) {
 		begin = window.begin;
 		look_record(&guess, &window, &frame, &broken);
 		tf_frame_pass(&window, &frame);

@@ -29,8 +29,10 @@ static int check_type(struct weir_arena *arena, const struct tf_given *given, st
 	if (!type)
 		weir_error_set(err, WEIR_E_SYNTAX, "--types, of '%s': %s", given->name, wrong.message);
 	else if (!tf_shape_of(type, &shape))
-		weir_error_set(err, WEIR_E_INVALID, "--types: the feature '%s' is int64, float, double, binary or a list of one of them, not %s",
-			       given->name, given->type_text);
+		weir_error_set(
+			err, WEIR_E_INVALID,
+			"--types: the feature '%s' is int64, float, double, binary or a list of one of them, not %s",
+			given->name, given->type_text);
 	weir_type_unref(type);
 	return err->code;
 }
@@ -72,7 +74,9 @@ static int parse_types(struct weir_arena *arena, const char *text, struct tf_opt
 		if (!text)
 			return err->code;
 		if (*text != '=')
-			return weir_error_set(err, WEIR_E_SYNTAX, "--types is a list like 'a=int64,b=list<float>'; this is not one: '%.100s'", begin);
+			return weir_error_set(
+				err, WEIR_E_SYNTAX,
+				"--types is a list like 'a=int64,b=list<float>'; this is not one: '%.100s'", begin);
 		for (end = ++text; *end && (*end != ',' || depth > 0); end++)
 			depth += (*end == '<' || *end == '(') - (*end == '>' || *end == ')');
 		one->type_text = weir_arena_strndup(arena, text, (size_t)(end - text), err);
@@ -126,7 +130,8 @@ int tf_options_parse(struct weir_arena *arena, const struct weir_setting *settin
 		if (parse_setting(arena, &settings[i], options, err))
 			return err->code;
 	if (options->unexpected == TF_UNEXPECTED_IGNORE && !options->given_count)
-		return weir_error_set(err, WEIR_E_INVALID, "--unexpected ignore wants --types: without them nothing is expected");
+		return weir_error_set(err, WEIR_E_INVALID,
+				      "--unexpected ignore wants --types: without them nothing is expected");
 	*out = options;
 	return WEIR_OK;
 }

@@ -2,16 +2,16 @@
  *
  *     new ─▶ (open ─▶ next … until no rows)… ─▶ free
  *
- * A vector's rows lie in one window: next walks records until the window has no more whole ones, or the vector is full. A range
- * stands for the records whose first byte lies in it; where its first one begins may be a guess (format/cuts.h). Checksums are
- * compared for every record that is walked, whatever is wanted of it.
+ * A vector's rows lie in one window: next walks records until the window has no more whole ones, or the vector is full.
+ * A range stands for the records whose first byte lies in it; where its first one begins may be a guess
+ * (format/cuts.h). Checksums are compared for every record that is walked, whatever is wanted of it.
  */
 #include "format/tfrecord/tfrecord_impl.h"
 
 #include <string.h>
 
 enum {
-	ROWS_FIRST = 64,      /* of the first vector when a limit follows */
+	ROWS_FIRST = 64,       /* of the first vector when a limit follows */
 	WINDOW_KEEP = 4 << 20, /* what a long record took beyond is given back */
 };
 
@@ -50,7 +50,8 @@ static bool columns_fit(const struct tf_reader *self, const struct weir_schema *
 		memcmp(self->columns_scanned, scan->columns, scan->column_count * sizeof(*scan->columns)) == 0);
 }
 
-static int column_init(struct tf_reader *self, struct tf_column *column, const struct weir_field *field, struct weir_error *err)
+static int column_init(struct tf_reader *self, struct tf_column *column, const struct weir_field *field,
+		       struct weir_error *err)
 {
 	struct weir_account *account = self->account;
 	struct tf_shape shape;
@@ -174,7 +175,8 @@ static int start_find(struct tf_reader *self, struct weir_error *err)
 	if (range->begin == 0 || weir_cuts_start(self->file->base.cuts, range->number, &self->start))
 		return WEIR_OK;
 	code = weir_text_input_open(&self->input, self->io, file, range->begin, &self->file->options->stream, err);
-	return code ? code : tf_frame_guess(&self->input, weir_file_size(file), range->begin, range->end, &self->start, err);
+	return code ? code
+		    : tf_frame_guess(&self->input, weir_file_size(file), range->begin, range->end, &self->start, err);
 }
 
 int tf_reader_open(struct weir_format_reader *base, struct weir_format_file *file, const struct weir_scan *scan,
@@ -216,21 +218,23 @@ static int feature_new(struct tf_reader *self, const struct tf_feature *feature,
 {
 	const struct tf_options *options = self->file->options;
 
-	if (options->unexpected == TF_UNEXPECTED_IGNORE || (options->unexpected == TF_UNEXPECTED_INFER && !self->wants_all))
+	if (options->unexpected == TF_UNEXPECTED_IGNORE ||
+	    (options->unexpected == TF_UNEXPECTED_INFER && !self->wants_all))
 		return WEIR_OK;
 	if (options->unexpected == TF_UNEXPECTED_ERROR)
 		return weir_error_set(err, WEIR_E_VALUE, "Found extra unexpected feature %.*s not in specified schema",
 				      (int)(feature->name_size < 200 ? feature->name_size : 200), feature->name);
 	if (tf_misfits_note(self, at, err))
 		return err->code;
-	weir_error_set(err, WEIR_E_MISFIT,
-		       "the record has the feature '%.*s', which none of those looked at has; --infer all looks at all of them, --types names it",
-		       (int)(feature->name_size < 200 ? feature->name_size : 200), feature->name);
+	weir_error_set(
+		err, WEIR_E_MISFIT,
+		"the record has the feature '%.*s', which none of those looked at has; --infer all looks at all of them, --types names it",
+		(int)(feature->name_size < 200 ? feature->name_size : 200), feature->name);
 	return err->code;
 }
 
-/* Notes where the record's features lie. A damaged record is that first, and only then one with an unknown feature: behind damage
- * nothing was looked at. */
+/* Notes where the record's features lie. A damaged record is that first, and only then one with an unknown feature:
+ * behind damage nothing was looked at. */
 static int walk_record(struct tf_reader *self, const struct tf_frame *frame, uint32_t row, struct weir_error *err)
 {
 	const uint8_t *text = self->input.text;
@@ -249,8 +253,8 @@ static int walk_record(struct tf_reader *self, const struct tf_frame *frame, uin
 		} else if (at == WEIR_NO_NAME) {
 			continue;
 		} else if (self->slots[at] != WEIR_NO_NAME) {
-			self->columns[self->slots[at]].spans[row] =
-				(struct tf_span){.begin = (uint32_t)(feature.bytes - text), .size = (uint32_t)feature.size};
+			self->columns[self->slots[at]].spans[row] = (struct tf_span){
+				.begin = (uint32_t)(feature.bytes - text), .size = (uint32_t)feature.size};
 		}
 	}
 	if (walk.broken)
@@ -288,8 +292,8 @@ static int walk(struct tf_reader *self, uint32_t *rows, struct weir_error *err)
 		++*rows;
 	}
 	if (self->is_done && self->file->base.cuts)
-		return weir_cuts_end(self->file->base.cuts, self->range.number, self->start, weir_text_input_offset(input),
-				     self->records + *rows, err);
+		return weir_cuts_end(self->file->base.cuts, self->range.number, self->start,
+				     weir_text_input_offset(input), self->records + *rows, err);
 	return WEIR_OK;
 }
 
@@ -311,8 +315,9 @@ int tf_reader_next(struct weir_format_reader *base, struct weir_vector *out, str
 		return code;
 	self->rows_max = WEIR_VECTOR_ROWS;
 	for (uint32_t i = 0; i < self->column_count; i++)
-		self->vector_columns[i] = (struct weir_column){
-			.type = self->columns[i].field->type, .form = WEIR_UNDECODED, .pending = &self->columns[i].pending};
+		self->vector_columns[i] = (struct weir_column){.type = self->columns[i].field->type,
+							       .form = WEIR_UNDECODED,
+							       .pending = &self->columns[i].pending};
 	*out = (struct weir_vector){
 		.row_count = rows,
 		.selection = {.count = rows},

@@ -55,9 +55,10 @@ uint32_t tf_checksum(const void *bytes, size_t size);
 /* Whether these TF_HEAD_BYTES begin a record, and how long it says it is. */
 bool tf_head_read(const uint8_t *bytes, uint64_t *size);
 
-/* The record at input.begin, which is taken whole into the window; *found false at the end of the file. `file_size` is the
- * stream's, 0 when nobody knows. Only what is there is made room for: a length is believed as far as bytes come. While
- * `may_fill` is false the window stays as it is, and *more says that it would have to be filled. Errors have the byte. */
+/* The record at input.begin, which is taken whole into the window; *found false at the end of the file. `file_size` is
+ * the stream's, 0 when nobody knows. Only what is there is made room for: a length is believed as far as bytes come.
+ * While `may_fill` is false the window stays as it is, and *more says that it would have to be filled. Errors have the
+ * byte. */
 struct tf_frame {
 	size_t begin; /* of the record itself, in the window's text */
 	uint32_t size;
@@ -110,7 +111,8 @@ struct tf_feature {
 struct tf_walk tf_walk_begin(const uint8_t *record, size_t size);
 bool tf_walk_next(struct tf_walk *walk, struct tf_feature *out);
 
-/* The values of one feature. Lists of one kind that follow each other are one list; of several kinds the last one counts. */
+/* The values of one feature. Lists of one kind that follow each other are one list; of several kinds the last one
+ * counts. */
 struct tf_values {
 	enum tf_kind kind; /* NOTHING: none was set */
 	uint64_t count;
@@ -133,9 +135,10 @@ struct tf_shape {
 	bool has_one, has_many;
 };
 
-/* A value is a list's where one was seen with several; numbers of both kinds are doubles; nothing seen: list<null>. NULL with
- * err for what no column holds. */
-const struct weir_type *tf_shape_type(struct weir_account *account, const struct tf_shape *shape, struct weir_error *err);
+/* A value is a list's where one was seen with several; numbers of both kinds are doubles; nothing seen: list<null>.
+ * NULL with err for what no column holds. */
+const struct weir_type *tf_shape_type(struct weir_account *account, const struct tf_shape *shape,
+				      struct weir_error *err);
 /* False: no column of this format has such a type. */
 bool tf_shape_of(const struct weir_type *type, struct tf_shape *out);
 /* struct weir_format_ops.widen */
@@ -182,8 +185,8 @@ struct tf_reader {
 	struct weir_text_input input;
 	struct weir_range range;
 	struct weir_schema *schema;
-	struct weir_name_index names;  /* of the schema */
-	uint32_t *slots;        /* by field of the schema: the column, or WEIR_NO_NAME */
+	struct weir_name_index names; /* of the schema */
+	uint32_t *slots;              /* by field of the schema: the column, or WEIR_NO_NAME */
 	uint32_t *columns_scanned;
 	uint32_t column_count;
 	struct tf_column *columns;
@@ -211,7 +214,8 @@ int tf_reader_place(struct tf_reader *self, uint64_t offset, uint64_t record, st
 
 int tf_column_decode(struct weir_pending *pending, const struct weir_selection *selection, struct weir_column *column,
 		     struct weir_error *err);
-/* Tells the read of every column that the window's records show to be wider than it was taken to be, and of new ones. */
+/* Tells the read of every column that the window's records show to be wider than it was taken to be, and of new
+ * ones. */
 int tf_misfits_note(struct tf_reader *self, size_t at, struct weir_error *err);
 
 #endif

@@ -16,7 +16,8 @@ static int place(struct tf_column *column, uint32_t row, struct weir_error *err)
 	struct tf_reader *self = column->reader;
 
 	weir_error_at_column(err, column->field->name);
-	return tf_reader_place(self, self->input.offset + self->offsets[row], self->records - self->vector_rows + row, err);
+	return tf_reader_place(self, self->input.offset + self->offsets[row], self->records - self->vector_rows + row,
+			       err);
 }
 
 static int broken(struct tf_column *column, uint32_t row, const char *what, struct weir_error *err)
@@ -32,16 +33,19 @@ static int misfit(struct tf_column *column, uint32_t row, const struct tf_values
 
 	weir_type_name(column->field->type, type, sizeof(type));
 	if (tf_options_given(self->file->options, column->field->name)) {
-		weir_error_set(err, WEIR_E_VALUE,
-			       "Schema field type mismatch during read: specified type is %s, but underlying type is %s with %llu values", type,
-			       kind_name(values->kind), (unsigned long long)values->count);
+		weir_error_set(
+			err, WEIR_E_VALUE,
+			"Schema field type mismatch during read: specified type is %s, but underlying type is %s with %llu values",
+			type, kind_name(values->kind), (unsigned long long)values->count);
 		return place(column, row, err);
 	}
 	if (tf_misfits_note(self, self->offsets[row], err))
 		return err->code;
-	weir_error_set(err, WEIR_E_MISFIT, "the feature has %llu values of kind %s, which the type %s that others of it have does not hold; "
-		       "--infer all looks at all records first, --types says the type", (unsigned long long)values->count,
-		       kind_name(values->kind), type);
+	weir_error_set(
+		err, WEIR_E_MISFIT,
+		"the feature has %llu values of kind %s, which the type %s that others of it have does not hold; "
+		"--infer all looks at all records first, --types says the type",
+		(unsigned long long)values->count, kind_name(values->kind), type);
 	return place(column, row, err);
 }
 
@@ -101,7 +105,8 @@ static void value_null(struct tf_column *column, uint32_t row)
 		column->decoded[row] = 0;
 }
 
-static int decode_values(struct tf_column *column, const struct weir_selection *selection, struct weir_column *out, struct weir_error *err)
+static int decode_values(struct tf_column *column, const struct weir_selection *selection, struct weir_column *out,
+			 struct weir_error *err)
 {
 	const uint8_t *text = column->reader->input.text;
 	bool has_nulls = false;
@@ -132,8 +137,8 @@ static int decode_values(struct tf_column *column, const struct weir_selection *
 /* ---- lists ---- */
 
 /* Floats and integers as they are, or as doubles. */
-static int put_numbers(struct weir_builder *items, enum tf_kind kind, const uint64_t *numbers, const float *floats, uint32_t count,
-		       struct weir_error *err)
+static int put_numbers(struct weir_builder *items, enum tf_kind kind, const uint64_t *numbers, const float *floats,
+		       uint32_t count, struct weir_error *err)
 {
 	double doubles[AT_ONCE];
 
@@ -144,8 +149,8 @@ static int put_numbers(struct weir_builder *items, enum tf_kind kind, const uint
 	return weir_builder_fixed(items, doubles, count, err);
 }
 
-static int put_packed(struct tf_column *column, struct weir_builder *items, enum tf_kind kind, const struct tf_field *piece,
-		      uint32_t row, struct weir_error *err)
+static int put_packed(struct tf_column *column, struct weir_builder *items, enum tf_kind kind,
+		      const struct tf_field *piece, uint32_t row, struct weir_error *err)
 {
 	const uint8_t *at = piece->bytes, *end = at + piece->size;
 	uint64_t numbers[AT_ONCE];
@@ -193,7 +198,8 @@ static int put_list(struct tf_column *column, struct weir_builder *builder, stru
 	return code ? code : weir_builder_list_end(builder, err);
 }
 
-static int decode_lists(struct tf_column *column, const struct weir_selection *selection, struct weir_column *out, struct weir_error *err)
+static int decode_lists(struct tf_column *column, const struct weir_selection *selection, struct weir_column *out,
+			struct weir_error *err)
 {
 	const uint8_t *text = column->reader->input.text;
 	uint32_t row = 0, row_count = column->reader->vector_rows;
@@ -240,7 +246,8 @@ int tf_column_decode(struct weir_pending *pending, const struct weir_selection *
 		     struct weir_error *err)
 {
 	struct tf_column *column = (struct tf_column *)pending;
-	int code = column->is_list ? decode_lists(column, selection, out, err) : decode_values(column, selection, out, err);
+	int code = column->is_list ? decode_lists(column, selection, out, err)
+				   : decode_values(column, selection, out, err);
 
 	if (code) {
 		weir_error_at_column(err, column->field->name);

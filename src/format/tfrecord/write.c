@@ -1,9 +1,10 @@
-/* TFRecord files, written: a record a row, a tf.train.Example with a feature a column (example.c, frame.c have the bytes).
+/* TFRecord files, written: a record a row, a tf.train.Example with a feature a column (example.c, frame.c have the
+ * bytes).
  *
- * Integers go into Int64List, floats of any width into FloatList, texts and bytes into BytesList; lists of these have all their
- * values there, a null none. A column of tensors of one shape is bytes: a tensor as TensorFlow serialises it (TensorProto with
- * tensor_content). Lengths stand before what they measure, so a row is measured first, then written; the buffer holds whole
- * records and grows for a large one.
+ * Integers go into Int64List, floats of any width into FloatList, texts and bytes into BytesList; lists of these have
+ * all their values there, a null none. A column of tensors of one shape is bytes: a tensor as TensorFlow serialises it
+ * (TensorProto with tensor_content). Lengths stand before what they measure, so a row is measured first, then written;
+ * the buffer holds whole records and grows for a large one.
  */
 #include "base/checked.h"
 #include "arrow/bitmap.h"
@@ -139,13 +140,18 @@ static int refuse(const struct weir_field *field, struct weir_error *err)
 
 	weir_type_name(field->type, name, sizeof(name));
 	if (weir_tensor_ragged(field))
-		weir_error_set(err, WEIR_E_VALUE, "a column of tensors of different shapes cannot be written: serialise them to bytes first");
+		weir_error_set(
+			err, WEIR_E_VALUE,
+			"a column of tensors of different shapes cannot be written: serialise them to bytes first");
 	else if (field->type->id == WEIR_NULL)
-		weir_error_set(err, WEIR_E_VALUE, "Unable to infer type from partially missing column: every value is null; cast it, or drop it");
+		weir_error_set(
+			err, WEIR_E_VALUE,
+			"Unable to infer type from partially missing column: every value is null; cast it, or drop it");
 	else
-		weir_error_set(err, WEIR_E_VALUE,
-			       "Value is of type %s, which we cannot convert to a supported tf.train.Feature storage type (bytes, float, or int): cast it",
-			       name);
+		weir_error_set(
+			err, WEIR_E_VALUE,
+			"Value is of type %s, which we cannot convert to a supported tf.train.Feature storage type (bytes, float, or int): cast it",
+			name);
 	weir_error_at_column(err, field->name);
 	return err->code;
 }
@@ -184,8 +190,9 @@ static void writer_free(struct weir_format_writer *base)
 	weir_free(self->account, self, sizeof(*self));
 }
 
-static int writer_new(struct weir_account *account, const struct weir_schema *schema, const struct weir_writer_options *options,
-		      struct weir_format_writer **out, struct weir_error *err)
+static int writer_new(struct weir_account *account, const struct weir_schema *schema,
+		      const struct weir_writer_options *options, struct weir_format_writer **out,
+		      struct weir_error *err)
 {
 	struct writer *self = weir_alloc_zero(account, sizeof(*self), err);
 	int code;
@@ -250,7 +257,8 @@ static const uint8_t *fixed_at(const struct column *column, uint32_t row, int64_
 	const uint8_t *values = from->values;
 
 	if (column->is_list)
-		return column->items->buffers[1].data + (size_t)(column->items->offset + column->begin + i) * column->type->byte_width;
+		return column->items->buffers[1].data +
+		       (size_t)(column->items->offset + column->begin + i) * column->type->byte_width;
 	if (from->form == WEIR_DICTIONARY) {
 		row = ((const uint32_t *)from->values)[row];
 		values = from->dictionary->values;
@@ -328,7 +336,8 @@ static int find_nulls(const struct column *column, struct weir_error *err)
 
 	for (int64_t i = 0; items->buffers[0].data && i < column->count; i++) {
 		if (!weir_bit_get(items->buffers[0].data, items->offset + column->begin + i)) {
-			weir_error_set(err, WEIR_E_TYPE, "a list holds a null, which no tf.train.Feature does: fill it or drop it");
+			weir_error_set(err, WEIR_E_TYPE,
+				       "a list holds a null, which no tf.train.Feature does: fill it or drop it");
 			weir_error_at_column(err, column->name);
 			return err->code;
 		}
@@ -377,7 +386,9 @@ static int measure(struct column *column, uint32_t row, struct weir_error *err)
 		int64_t value = integer(column->type, fixed_at(column, row, i));
 
 		if (value < 0 && column->type->id == WEIR_UINT64) {
-			weir_error_set(err, WEIR_E_VALUE, "%llu does not fit 64 bits with a sign, which a tf.train.Feature has", (unsigned long long)value);
+			weir_error_set(err, WEIR_E_VALUE,
+				       "%llu does not fit 64 bits with a sign, which a tf.train.Feature has",
+				       (unsigned long long)value);
 			weir_error_at_column(err, column->name);
 			return err->code;
 		}
@@ -518,7 +529,9 @@ static int put_row(struct writer *self, uint32_t row, struct weir_error *err)
 	}
 	record = field_size(features);
 	if (record > TF_RECORD_MAX)
-		return weir_error_set(err, WEIR_E_VALUE, "a row takes %llu bytes as a tf.train.Example, which may have 2 GiB", (unsigned long long)record);
+		return weir_error_set(err, WEIR_E_VALUE,
+				      "a row takes %llu bytes as a tf.train.Example, which may have 2 GiB",
+				      (unsigned long long)record);
 	size = TF_HEAD_BYTES + record + TF_TAIL_BYTES;
 	if (reserve(self, size, err))
 		return err->code;
@@ -569,7 +582,8 @@ static int push(struct weir_format_writer *base, struct weir_vector *vector, str
 	return code;
 }
 
-static int part_end(struct weir_format_writer *base, struct weir_account *account, struct weir_part **out, struct weir_error *err)
+static int part_end(struct weir_format_writer *base, struct weir_account *account, struct weir_part **out,
+		    struct weir_error *err)
 {
 	struct writer *self = (struct writer *)base;
 
@@ -587,8 +601,8 @@ static void part_free(struct weir_account *account, struct weir_part *part)
 	weir_free(account, part, sizeof(*part));
 }
 
-static int no_header(struct weir_account *account, const struct weir_schema *schema, const struct weir_writer_options *options,
-		     struct weir_byte_sink sink, struct weir_error *err)
+static int no_header(struct weir_account *account, const struct weir_schema *schema,
+		     const struct weir_writer_options *options, struct weir_byte_sink sink, struct weir_error *err)
 {
 	(void)account;
 	(void)schema;
@@ -598,9 +612,9 @@ static int no_header(struct weir_account *account, const struct weir_schema *sch
 	return WEIR_OK;
 }
 
-static int no_footer(struct weir_account *account, const struct weir_schema *schema, const struct weir_writer_options *options,
-		     struct weir_part *const *parts, const uint64_t *offsets, uint32_t count, struct weir_byte_sink sink,
-		     struct weir_error *err)
+static int no_footer(struct weir_account *account, const struct weir_schema *schema,
+		     const struct weir_writer_options *options, struct weir_part *const *parts, const uint64_t *offsets,
+		     uint32_t count, struct weir_byte_sink sink, struct weir_error *err)
 {
 	(void)parts;
 	(void)offsets;

@@ -1,5 +1,6 @@
-/* An opened shard. The headers of a plain one are read when it is opened, one after another, without what lies between: so its
- * samples are counted, and ranges are samples. Of others (compressed, pipes) nothing is known, and one range is all of it. */
+/* An opened shard. The headers of a plain one are read when it is opened, one after another, without what lies between:
+ * so its samples are counted, and ranges are samples. Of others (compressed, pipes) nothing is known, and one range is
+ * all of it. */
 #include "base/hash.h"
 #include "format/webdataset/webdataset_impl.h"
 
@@ -16,8 +17,8 @@ const struct web_options *web_options_of(const struct weir_read_setup *setup)
 
 static const char *const option_names[] = {"compression=", NULL};
 
-static int options_parse(struct weir_arena *arena, const struct weir_setting *settings, uint32_t count, const void **out,
-			 struct weir_error *err)
+static int options_parse(struct weir_arena *arena, const struct weir_setting *settings, uint32_t count,
+			 const void **out, struct weir_error *err)
 {
 	struct web_options *options = weir_arena_alloc(arena, sizeof(*options), err);
 	int code = options ? WEIR_OK : err->code;
@@ -46,7 +47,8 @@ int web_keys_add(struct web_keys *keys, const char *key, size_t size, struct wei
 	uint64_t hash = weir_hash_bytes(key, size, 0) | 1;
 
 	if (keys->count >= keys->size / 2) {
-		struct web_keys larger = {.account = keys->account, .size = keys->size ? keys->size * 2 : 256, .count = keys->count};
+		struct web_keys larger = {
+			.account = keys->account, .size = keys->size ? keys->size * 2 : 256, .count = keys->count};
 
 		larger.table = weir_alloc_zero(keys->account, larger.size * sizeof(*larger.table), err);
 		if (!larger.table)
@@ -59,10 +61,11 @@ int web_keys_add(struct web_keys *keys, const char *key, size_t size, struct wei
 	}
 	for (uint64_t at = hash & (keys->size - 1); keys->table[at]; at = (at + 1) & (keys->size - 1))
 		if (keys->table[at] == hash)
-			return weir_error_set(err, WEIR_E_VALUE,
-					      "WebDataset tar entries for key '%.*s' are not contiguous in the archive: members of one sample must follow each "
-					      "other; make the archive anew with sorted names (tar --sort=name)",
-					      (int)(size < 200 ? size : 200), key);
+			return weir_error_set(
+				err, WEIR_E_VALUE,
+				"WebDataset tar entries for key '%.*s' are not contiguous in the archive: members of one sample must follow each "
+				"other; make the archive anew with sorted names (tar --sort=name)",
+				(int)(size < 200 ? size : 200), key);
 	keys_put(keys, hash);
 	keys->count++;
 	return WEIR_OK;
@@ -109,8 +112,10 @@ static int look(struct web_file *self, struct weir_io *io, struct weir_error *er
 		code = web_keys_add(&keys, member.entry.name, member.key_size, err);
 		if (code)
 			weir_error_at_offset(err, member.entry.offset);
-		if (!code && (!self->marks.count || member.entry.offset - self->marks.items[self->marks.count - 1].offset >= MARK_BYTES))
-			code = weir_list_push(&self->marks, self->account, err, (struct web_mark){.row = rows, .offset = member.entry.offset});
+		if (!code && (!self->marks.count ||
+			      member.entry.offset - self->marks.items[self->marks.count - 1].offset >= MARK_BYTES))
+			code = weir_list_push(&self->marks, self->account, err,
+					      (struct web_mark){.row = rows, .offset = member.entry.offset});
 		if (!code)
 			code = weir_list_reserve(&key, self->account, err, member.key_size + 1);
 		if (!code) {
@@ -140,7 +145,8 @@ static int file_open(struct weir_account *account, const struct weir_read_setup 
 	self->setup = setup;
 	self->options = web_options_of(setup);
 	self->is_plain = weir_stream_is_plain(file, &self->options->stream);
-	self->base = (struct weir_format_file){.ops = &weir_webdataset_format, .file = weir_file_ref(file), .row_count = -1};
+	self->base = (struct weir_format_file){
+		.ops = &weir_webdataset_format, .file = weir_file_ref(file), .row_count = -1};
 	atomic_init(&self->base.refs, 1);
 	self->base.schema = weir_schema_ref(setup->schema);
 	self->base.bytes_decoded_est = weir_file_size(file);
@@ -156,7 +162,8 @@ static int file_open(struct weir_account *account, const struct weir_read_setup 
 }
 
 static int file_ranges(struct weir_format_file *base, const struct weir_scan *scan, uint64_t bytes_target,
-		       int (*visit)(void *context, const struct weir_range *range), void *context, struct weir_error *err)
+		       int (*visit)(void *context, const struct weir_range *range), void *context,
+		       struct weir_error *err)
 {
 	struct web_file *self = (struct web_file *)base;
 	struct weir_range range = {.bytes_decoded_est = weir_file_size(base->file), .end = UINT64_MAX};

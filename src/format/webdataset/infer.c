@@ -1,5 +1,5 @@
-/* Which columns shards have: the key, what the names of members end in, the file. Headers are all that is read of plain shards, so
- * all of their members are looked at; of others the first bytes. */
+/* Which columns shards have: the key, what the names of members end in, the file. Headers are all that is read of plain
+ * shards, so all of their members are looked at; of others the first bytes. */
 #include "format/webdataset/webdataset_impl.h"
 
 #include <string.h>
@@ -15,8 +15,8 @@ const struct weir_type *web_widen(struct weir_account *account, const struct wei
 	return weir_type_ref(a); /* columns have one type each */
 }
 
-static int look(struct weir_account *account, const struct weir_read_setup *setup, struct weir_file *file, struct weir_arena *arena,
-		struct weir_name_index *names, uint32_t file_count, struct weir_error *err)
+static int look(struct weir_account *account, const struct weir_read_setup *setup, struct weir_file *file,
+		struct weir_arena *arena, struct weir_name_index *names, uint32_t file_count, struct weir_error *err)
 {
 	const struct web_options *options = web_options_of(setup);
 	bool is_plain = weir_stream_is_plain(file, &options->stream), found = true;
@@ -33,7 +33,9 @@ static int look(struct weir_account *account, const struct weir_read_setup *setu
 
 			code = suffix ? weir_name_index_add(names, suffix, member.suffix_size, err) : err->code;
 			if (!code && names->list.count > COLUMNS_MAX)
-				code = weir_error_set(err, WEIR_E_UNSUPPORTED, "the names of members have more than %d different endings", COLUMNS_MAX);
+				code = weir_error_set(err, WEIR_E_UNSUPPORTED,
+						      "the names of members have more than %d different endings",
+						      COLUMNS_MAX);
 		}
 	}
 	/* What is damaged is for whoever comes to it. */
@@ -73,12 +75,15 @@ int web_infer(struct weir_account *account, const struct weir_read_setup *setup,
 		code = fields ? WEIR_OK : err->code;
 	}
 	if (!code)
-		fields[used++] = (struct weir_field){.name = WEB_KEY, .type = weir_type_of(WEIR_STRING), .nullable = true};
+		fields[used++] = (struct weir_field){
+			.name = WEB_KEY, .type = weir_type_of(WEIR_STRING), .nullable = true};
 	for (uint32_t i = 0; !code && i < names.list.count; i++)
 		if (!is_own(names.list.items[i].text))
-			fields[used++] = (struct weir_field){.name = names.list.items[i].text, .type = weir_type_of(WEIR_BINARY), .nullable = true};
+			fields[used++] = (struct weir_field){
+				.name = names.list.items[i].text, .type = weir_type_of(WEIR_BINARY), .nullable = true};
 	if (!code) {
-		fields[used++] = (struct weir_field){.name = WEB_URL, .type = weir_type_of(WEIR_STRING), .nullable = true};
+		fields[used++] = (struct weir_field){
+			.name = WEB_URL, .type = weir_type_of(WEIR_STRING), .nullable = true};
 		*out = weir_schema_new(account, fields, used, NULL, err);
 		code = *out ? WEIR_OK : err->code;
 	}

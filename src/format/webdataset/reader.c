@@ -2,9 +2,9 @@
  *
  *     new ─▶ (open ─▶ next … until no rows)… ─▶ free
  *
- * Members that a wanted column has are read into the reader's arena, which lives until the next call; the others are passed over.
- * A vector ends after 4,096 samples or a megabyte, always with a whole sample. A range begins at a sample's number: the reader goes
- * to the nearest mark before it and passes over samples.
+ * Members that a wanted column has are read into the reader's arena, which lives until the next call; the others are
+ * passed over. A vector ends after 4,096 samples or a megabyte, always with a whole sample. A range begins at a
+ * sample's number: the reader goes to the nearest mark before it and passes over samples.
  *
  * Threads: a reader belongs to one lane; the file is shared and never written to.
  */
@@ -28,9 +28,9 @@ struct web_reader {
 	struct weir_range range;
 	struct weir_schema *schema;
 	struct weir_name_index names; /* of the schema */
-	uint32_t *slots;         /* by field of the schema: the column, or WEIR_NO_NAME */
-	uint64_t *seen;          /* by field: the sample that had it last */
-	uint64_t sample;         /* counted from 1, over all files */
+	uint32_t *slots;              /* by field of the schema: the column, or WEIR_NO_NAME */
+	uint64_t *seen;               /* by field: the sample that had it last */
+	uint64_t sample;              /* counted from 1, over all files */
 	uint32_t *columns_scanned;
 	uint32_t column_count;
 	struct web_column *columns;
@@ -80,7 +80,8 @@ static bool columns_fit(const struct web_reader *self, const struct weir_schema 
 		memcmp(self->columns_scanned, scan->columns, scan->column_count * sizeof(*scan->columns)) == 0);
 }
 
-static int columns_new(struct web_reader *self, struct weir_schema *schema, const struct weir_scan *scan, struct weir_error *err)
+static int columns_new(struct web_reader *self, struct weir_schema *schema, const struct weir_scan *scan,
+		       struct weir_error *err)
 {
 	struct weir_account *account = self->account;
 	uint32_t count = scan->column_count;
@@ -131,7 +132,8 @@ static void reader_close(struct web_reader *self)
 	self->is_done = true;
 }
 
-int web_reader_new(struct weir_account *account, struct weir_io *io, struct weir_format_reader **out, struct weir_error *err)
+int web_reader_new(struct weir_account *account, struct weir_io *io, struct weir_format_reader **out,
+		   struct weir_error *err)
 {
 	struct web_reader *self = weir_alloc_zero(account, sizeof(*self), err);
 
@@ -208,7 +210,8 @@ static int column_new(struct web_reader *self, struct weir_error *err)
 		return err->code;
 	if (setup->misfit)
 		setup->misfit(setup->misfit_context, name, weir_type_of(WEIR_BINARY));
-	weir_error_set(err, WEIR_E_MISFIT, "the member '%.200s' has an ending that none of the members looked at has", self->member.entry.name);
+	weir_error_set(err, WEIR_E_MISFIT, "the member '%.200s' has an ending that none of the members looked at has",
+		       self->member.entry.name);
 	return err->code;
 }
 
@@ -222,7 +225,8 @@ static int member_take(struct web_reader *self, uint32_t row, bool is_wanted, st
 		return is_wanted ? column_new(self, err) : WEIR_OK;
 	/* The key and the file's own name are columns, too. */
 	if (self->seen[field] == self->sample || field == 0 || field + 1 == self->schema->field_count)
-		return weir_error_set(err, WEIR_E_VALUE, "%.200s: duplicate file name in tar file", self->member.entry.name);
+		return weir_error_set(err, WEIR_E_VALUE, "%.200s: duplicate file name in tar file",
+				      self->member.entry.name);
 	self->seen[field] = self->sample;
 	slot = self->slots[field];
 	if (!is_wanted || slot == WEIR_NO_NAME)
@@ -238,7 +242,8 @@ static int member_take(struct web_reader *self, uint32_t row, bool is_wanted, st
 
 static bool is_same_key(const struct web_reader *self)
 {
-	return self->member.key_size == self->key.count && memcmp(self->member.entry.name, self->key.items, self->key.count) == 0;
+	return self->member.key_size == self->key.count &&
+	       memcmp(self->member.entry.name, self->key.items, self->key.count) == 0;
 }
 
 static int key_set(struct web_reader *self, uint32_t row, bool is_wanted, struct weir_error *err)
@@ -293,7 +298,8 @@ static void vector_make(struct web_reader *self, uint32_t rows, uint64_t first, 
 		uint32_t field = self->columns_scanned[i];
 		struct weir_column *column = &self->vector_columns[i];
 
-		*column = (struct weir_column){.type = self->schema->fields[field].type, .form = WEIR_FLAT, .values = self->columns[i].views};
+		*column = (struct weir_column){
+			.type = self->schema->fields[field].type, .form = WEIR_FLAT, .values = self->columns[i].views};
 		if (field + 1 == self->schema->field_count) {
 			column->form = WEIR_CONSTANT;
 			self->columns[i].views[0] = weir_view_make(path, (uint32_t)strlen(path));

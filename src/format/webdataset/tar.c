@@ -6,9 +6,9 @@
  *
  *     header:  0 name[100]  124 size[12]  148 checksum[8]  156 kind  257 "ustar"  345 prefix[155]
  *
- * Numbers are octal, or, with the top bit set, big endian. An entry of kind x (pax) or L (GNU) holds the name, and x perhaps the
- * size, of the one behind it. A plain file is read where it is wanted: bytes that nobody wants are stepped over. A checksum that
- * is wrong ends the reading with an error; sparse files are refused.
+ * Numbers are octal, or, with the top bit set, big endian. An entry of kind x (pax) or L (GNU) holds the name, and x
+ * perhaps the size, of the one behind it. A plain file is read where it is wanted: bytes that nobody wants are stepped
+ * over. A checksum that is wrong ends the reading with an error; sparse files are refused.
  */
 #include "base/checked.h"
 #include "base/utf8.h"
@@ -82,8 +82,9 @@ static int plain_read(struct tar_input *input, uint8_t *out, uint64_t size, stru
 		uint64_t skip = input->position - input->buffer_offset, take;
 
 		if (size >= TAR_BUFFER)
-			return weir_file_read(input->file, input->position, out, (size_t)size, err) ? err->code
-												     : (input->position += size, WEIR_OK);
+			return weir_file_read(input->file, input->position, out, (size_t)size, err)
+				       ? err->code
+				       : (input->position += size, WEIR_OK);
 		if (!input->buffer_size || input->position < input->buffer_offset || skip >= input->buffer_size) {
 			uint64_t left = input->size - input->position;
 
@@ -217,7 +218,8 @@ static int name_set(struct tar_input *input, const void *bytes, size_t size, str
 static int name_of_header(struct tar_input *input, const uint8_t *header, struct weir_error *err)
 {
 	uint8_t joined[100 + 155 + 1];
-	size_t prefix = memcmp(header + 257, "ustar\0", 6) == 0 ? text_size(header + 345, 155) : 0, name = text_size(header, 100);
+	size_t prefix = memcmp(header + 257, "ustar\0", 6) == 0 ? text_size(header + 345, 155) : 0,
+	       name = text_size(header, 100);
 
 	memcpy(joined, header + 345, prefix);
 	if (prefix)
@@ -246,7 +248,8 @@ static int extra_read(struct tar_input *input, uint64_t offset, uint64_t size, s
 }
 
 /* "27 path=a/very/long/name\n" … of pax. */
-static int pax_read(struct tar_input *input, uint64_t offset, bool *has_name, bool *has_size, uint64_t *size, struct weir_error *err)
+static int pax_read(struct tar_input *input, uint64_t offset, bool *has_name, bool *has_size, uint64_t *size,
+		    struct weir_error *err)
 {
 	const char *text = input->long_name.items;
 	size_t left = input->long_name.count;
@@ -257,14 +260,16 @@ static int pax_read(struct tar_input *input, uint64_t offset, bool *has_name, bo
 
 		while (digits < left && digits < 6 && text[digits] >= '0' && text[digits] <= '9')
 			length = length * 10 + (size_t)(text[digits++] - '0');
-		if (!digits || digits >= left || text[digits] != ' ' || length > left || length < digits + 3 || text[length - 1] != '\n')
+		if (!digits || digits >= left || text[digits] != ' ' || length > left || length < digits + 3 ||
+		    text[length - 1] != '\n')
 			return fail(input, offset, "a pax header has a record that is none", err);
 		key = text + digits + 1;
 		equals = memchr(key, '=', length - digits - 2);
 		if (!equals)
 			return fail(input, offset, "a pax header has a record without '='", err);
 		if (equals - key >= 10 && memcmp(key, "GNU.sparse", 10) == 0)
-			return weir_error_set(err, WEIR_E_UNSUPPORTED, "the tar file has a sparse member, which weir does not read");
+			return weir_error_set(err, WEIR_E_UNSUPPORTED,
+					      "the tar file has a sparse member, which weir does not read");
 		if (equals - key == 4 && memcmp(key, "path", 4) == 0) {
 			size_t name = (size_t)(text + length - 1 - (equals + 1));
 
@@ -321,7 +326,8 @@ static int entry_pass(struct tar_input *input, struct weir_error *err)
 	return WEIR_OK;
 }
 
-/* The next header, and the size that it has; is_ended: there is none. `is_first` of its entry: others follow what they belong to. */
+/* The next header, and the size that it has; is_ended: there is none. `is_first` of its entry: others follow what they
+ * belong to. */
 static int header_read(struct tar_input *input, bool is_first, uint8_t *header, uint64_t *size, struct weir_error *err)
 {
 	uint64_t offset = input->position, got;
@@ -373,12 +379,14 @@ int tar_next(struct tar_input *input, struct tar_entry *out, bool *found, struct
 		switch (header[156]) {
 		case 'x':
 		case 'X':
-			if (extra_read(input, offset, size, err) || pax_read(input, offset, &has_name, &has_size, &pax_size, err))
+			if (extra_read(input, offset, size, err) ||
+			    pax_read(input, offset, &has_name, &has_size, &pax_size, err))
 				return err->code;
 			continue;
 		case 'L':
 			if (extra_read(input, offset, size, err) ||
-			    name_set(input, input->long_name.items, text_size((const uint8_t *)input->long_name.items, input->long_name.count), err))
+			    name_set(input, input->long_name.items,
+				     text_size((const uint8_t *)input->long_name.items, input->long_name.count), err))
 				return err->code;
 			has_name = true;
 			continue;
@@ -388,7 +396,8 @@ int tar_next(struct tar_input *input, struct tar_entry *out, bool *found, struct
 				return err->code;
 			continue;
 		case 'S':
-			weir_error_set(err, WEIR_E_UNSUPPORTED, "the tar file has a sparse member, which weir does not read");
+			weir_error_set(err, WEIR_E_UNSUPPORTED,
+				       "the tar file has a sparse member, which weir does not read");
 			weir_error_at_source(err, weir_file_path(input->file));
 			weir_error_at_offset(err, offset);
 			return err->code;
@@ -401,14 +410,17 @@ int tar_next(struct tar_input *input, struct tar_entry *out, bool *found, struct
 		return err->code;
 	if (has_size)
 		size = pax_size;
-	*out = (struct tar_entry){.offset = first, .size = size, .name = input->name.items, .name_size = input->name.count};
+	*out = (struct tar_entry){
+		.offset = first, .size = size, .name = input->name.items, .name_size = input->name.count};
 	out->is_file = (header[156] == '0' || header[156] == 0 || header[156] == '7') &&
 		       !(header[156] == 0 && out->name_size && out->name[out->name_size - 1] == '/');
 	if (!has_bytes(header[156]))
 		out->size = size = 0;
 	if (!input->stream && size > input->size - input->position) {
-		weir_error_set(err, WEIR_E_DATA, "the member '%.200s' says that it has %llu bytes, and the file has %llu more; it may be cut off", out->name,
-			       (unsigned long long)size, (unsigned long long)(input->size - input->position));
+		weir_error_set(
+			err, WEIR_E_DATA,
+			"the member '%.200s' says that it has %llu bytes, and the file has %llu more; it may be cut off",
+			out->name, (unsigned long long)size, (unsigned long long)(input->size - input->position));
 		weir_error_at_source(err, weir_file_path(input->file));
 		weir_error_at_offset(err, first);
 		return err->code;
@@ -419,14 +431,17 @@ int tar_next(struct tar_input *input, struct tar_entry *out, bool *found, struct
 	return WEIR_OK;
 }
 
-int tar_read(struct tar_input *input, struct weir_arena *arena, const uint8_t **bytes, uint64_t *size, struct weir_error *err)
+int tar_read(struct tar_input *input, struct weir_arena *arena, const uint8_t **bytes, uint64_t *size,
+	     struct weir_error *err)
 {
 	uint64_t wanted = input->entry_left, room = wanted, used = 0, got;
 	uint64_t begin = input->position;
 	uint8_t *memory = NULL, *grown;
 
 	if (wanted > VALUE_MAX) {
-		weir_error_set(err, WEIR_E_UNSUPPORTED, "the member '%.200s' has more than 2 GiB, more than a value may have", input->name.items);
+		weir_error_set(err, WEIR_E_UNSUPPORTED,
+			       "the member '%.200s' has more than 2 GiB, more than a value may have",
+			       input->name.items);
 		weir_error_at_source(err, weir_file_path(input->file));
 		weir_error_at_offset(err, begin);
 		return err->code;
@@ -457,8 +472,8 @@ int tar_read(struct tar_input *input, struct weir_arena *arena, const uint8_t **
 
 /* ---- samples ---- */
 
-/* The key ends at the first point of the name's last part, unless that part begins with it: then the folder is the key, if its
- * own name has no point. So WebDataset's readers have it. */
+/* The key ends at the first point of the name's last part, unless that part begins with it: then the folder is the key,
+ * if its own name has no point. So WebDataset's readers have it. */
 static bool split_name(const char *name, size_t size, size_t *key_size)
 {
 	size_t last = size, folder;

@@ -4,8 +4,8 @@
  *     web_file    an opened shard: where its samples lie. Immutable, shared by lanes.
  *     web_reader  one lane's: gathers members into samples
  *
- * A sample is the members that follow each other and have one name up to the first point of its last part; what is behind that
- * point names the column:
+ * A sample is the members that follow each other and have one name up to the first point of its last part; what is
+ * behind that point names the column:
  *
  *     train/0001.jpg  train/0001.cls │ train/0002.jpg  train/0002.seg.png
  *     row 0: __key__ train/0001, jpg, cls    row 1: __key__ train/0002, jpg, seg.png
@@ -51,10 +51,13 @@ int tar_input_open(struct tar_input *input, struct weir_io *io, struct weir_file
 		   const struct weir_stream_options *options, struct weir_error *err);
 void tar_input_close(struct tar_input *input);
 void tar_input_release(struct tar_input *input); /* twice is fine */
-/* The next entry, whatever it is; what is left of the one before is passed over. *found false at the end. Errors have the byte. */
+/* The next entry, whatever it is; what is left of the one before is passed over. *found false at the end. Errors have
+ * the byte. */
 int tar_next(struct tar_input *input, struct tar_entry *out, bool *found, struct weir_error *err);
-/* The bytes of the entry that is out, in memory of the arena. What it says to be its size is believed as far as bytes come. */
-int tar_read(struct tar_input *input, struct weir_arena *arena, const uint8_t **bytes, uint64_t *size, struct weir_error *err);
+/* The bytes of the entry that is out, in memory of the arena. What it says to be its size is believed as far as bytes
+ * come. */
+int tar_read(struct tar_input *input, struct weir_arena *arena, const uint8_t **bytes, uint64_t *size,
+	     struct weir_error *err);
 
 /* A member of a sample: its key is name[0, key_size), its column what is behind the point there. */
 struct web_member {

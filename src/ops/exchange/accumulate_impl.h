@@ -36,7 +36,8 @@ int weir_sketches_take(const struct weir_accumulators *all, const struct weir_ag
 int weir_accumulators_overflow(const struct weir_accumulators *all, const struct weir_accumulator *of,
 			       const uint8_t *row, struct weir_error *err);
 
-/* accumulate_real.c: values that a group's row does not take as it is. heap may be NULL where the row has no value yet. */
+/* accumulate_real.c: values that a group's row does not take as it is. heap may be NULL where the row has no value
+ * yet. */
 int weir_real_sum_add(const struct weir_accumulator *of, uint8_t *row, double value, struct weir_row_heap *heap,
 		      struct weir_error *err);
 int weir_real_sum_merge(const struct weir_accumulator *of, uint8_t *to, const uint8_t *from, struct weir_row_heap *heap,
@@ -46,8 +47,8 @@ double weir_real_mean(const struct weir_accumulator *of, const uint8_t *row, uin
 void weir_real_spread_add(const struct weir_accumulator *of, uint8_t *row, double first, double value);
 void weir_real_spread_merge(const struct weir_accumulator *of, uint8_t *to, const uint8_t *from);
 
-/* Of a row and column. IS_LONG: what is in the sum's place, see struct pair; SPREAD_*: see struct spread. What the first three say
- * of two rows holds for both together. */
+/* Of a row and column. IS_LONG: what is in the sum's place, see struct pair; SPREAD_*: see struct spread. What the
+ * first three say of two rows holds for both together. */
 enum {
 	HAS_VALUE = 1,
 	HAS_NULL = 2,
@@ -101,8 +102,8 @@ static inline void add_squares(uint8_t *to, unsigned __int128 low, uint64_t high
 	add_count(to + 16, high);
 }
 
-/* A sum of doubles and what it has lost by rounding. Of a column's values the two together are the sum exactly. Where two do not
- * suffice the row has a cell's view of more of them instead (accumulate_real.c), and the flag IS_LONG. */
+/* A sum of doubles and what it has lost by rounding. Of a column's values the two together are the sum exactly. Where
+ * two do not suffice the row has a cell's view of more of them instead (accumulate_real.c), and the flag IS_LONG. */
 struct pair {
 	double high, low;
 };
@@ -145,7 +146,8 @@ static inline bool pair_add_exactly(struct pair *pair, double value)
 	return true;
 }
 
-/* What the second has grown to beyond the first's last digit goes into the first, so that its own digits are not lost either. */
+/* What the second has grown to beyond the first's last digit goes into the first, so that its own digits are not lost
+ * either. */
 static inline struct pair pair_add_pair(struct pair a, struct pair b)
 {
 	double high;
@@ -182,14 +184,15 @@ static inline struct pair pair_times_pair(struct pair a, struct pair b)
 	return product;
 }
 
-/* How far values are from each other, for std. Sums of squares of values that are all far from zero have lost what tells them
- * apart, so distances from one of the values, the first, are summed instead: as it is one of them, the squares are at most as
- * many times the result as there are values.
+/* How far values are from each other, for std. Sums of squares of values that are all far from zero have lost what
+ * tells them apart, so distances from one of the values, the first, are summed instead: as it is one of them, the
+ * squares are at most as many times the result as there are values.
  *
  *     f64 or i256 first │ distances: f64 sum, what it has lost │ their squares: f64 sum, what it has lost
  *
- * Squares have twice the exponent. Where distances are so small or so great that theirs would leave the range of a double, all of
- * the row's are scaled by a power of two, as its flags say; those that vanish beside a great one are of no account. */
+ * Squares have twice the exponent. Where distances are so small or so great that theirs would leave the range of a
+ * double, all of the row's are scaled by a power of two, as its flags say; those that vanish beside a great one are of
+ * no account. */
 static inline uint32_t weir_first_bytes(enum weir_summary_kind kind)
 {
 	return kind == WEIR_SUMMARY_DECIMAL ? 32 : 8;

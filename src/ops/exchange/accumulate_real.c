@@ -1,8 +1,9 @@
 /* Sums and spreads of doubles, where the fields that ordinary values need do not suffice (accumulate_impl.h).
  *
- * A sum is two doubles while these are all of it. Values of very different size, and those that cancel each other out, need more: a
- * list of doubles whose sum it is, none of which has digits where another has some (Shewchuk's expansions).
- * It lies outside of the row, which has a view of it, so that rows of ordinary groups are no longer for it:
+ * A sum is two doubles while these are all of it. Values of very different size, and those that cancel each other out,
+ * need more: a list of doubles whose sum it is, none of which has digits where another has some (Shewchuk's
+ * expansions). It lies outside of the row, which has a view of it, so that rows of ordinary groups are no longer for
+ * it:
  *
  *     f64 how often 2^1024 │ f64 least │ … │ f64 greatest │ zeros
  *
@@ -59,8 +60,8 @@ static void compress(struct long_sum *sum)
 	sum->count = LONG_MAX_COUNT - at + 1;
 }
 
-/* Where two add up to more than there is a number for: 2^1024 of it is counted. Either half that is taken away is nearly of the
- * size of what it is taken from, which makes that exact. */
+/* Where two add up to more than there is a number for: 2^1024 of it is counted. Either half that is taken away is
+ * nearly of the size of what it is taken from, which makes that exact. */
 static struct pair beyond_add(struct long_sum *sum, double a, double b)
 {
 	double greater = fabs(a) < fabs(b) ? b : a, other = fabs(a) < fabs(b) ? a : b, half = copysign(0x1p1023, a);

@@ -62,8 +62,8 @@ static double spread_root(double spread, uint64_t count, int64_t ddof)
 	return variance > 0 ? sqrt(variance) : variance == variance ? 0.0 : variance;
 }
 
-/* The sum of squares of the distances d from the mean m, of those from the first value: Σd² − 2mΣd + nm², with m anywhere near
- * the mean, in twice a double's digits. */
+/* The sum of squares of the distances d from the mean m, of those from the first value: Σd² − 2mΣd + nm², with m
+ * anywhere near the mean, in twice a double's digits. */
 static double spread_std(const uint8_t *from, uint64_t count, int64_t ddof)
 {
 	struct spread spread = load_spread(from);

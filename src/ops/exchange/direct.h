@@ -2,8 +2,8 @@
  *
  *     codes of the keys ─▶ one number ─▶ rows[number]        NULL: nobody has looked for it yet
  *
- * The numbers hold as long as the dictionaries stay the same, the rows as long as they lie where they are: forget both when
- * either changes. */
+ * The numbers hold as long as the dictionaries stay the same, the rows as long as they lie where they are: forget both
+ * when either changes. */
 #ifndef WEIR_OPS_EXCHANGE_DIRECT_H
 #define WEIR_OPS_EXCHANGE_DIRECT_H
 
@@ -23,9 +23,10 @@ struct weir_direct {
 };
 
 void weir_direct_forget(struct weir_direct *direct);
-/* The numbers of the vector's rows, whose columns `keys` are decoded; false: they have none. missing: a row for each number
- * whose place in `rows` has to be filled before take. */
-bool weir_direct_find(struct weir_direct *direct, const struct weir_vector *vector, const uint32_t *keys, uint32_t key_count);
+/* The numbers of the vector's rows, whose columns `keys` are decoded; false: they have none. missing: a row for each
+ * number whose place in `rows` has to be filled before take. */
+bool weir_direct_find(struct weir_direct *direct, const struct weir_vector *vector, const uint32_t *keys,
+		      uint32_t key_count);
 /* rows[i] of each selected row. */
 void weir_direct_take(const struct weir_direct *direct, uint32_t count, uint8_t **rows);
 

@@ -1,5 +1,6 @@
-/* group KEYS FUNCTION(COLUMN) …: one row for each combination of keys; unique COLUMNS: the same without functions. How is in
- * hashed.c; in segments.c where a function needs all values of a group, but for quantiles of values that can be held. */
+/* group KEYS FUNCTION(COLUMN) …: one row for each combination of keys; unique COLUMNS: the same without functions. How
+ * is in hashed.c; in segments.c where a function needs all values of a group, but for quantiles of values that can be
+ * held. */
 #include "ops/exchange/accumulate.h"
 #include "ops/exchange/hashed.h"
 #include "ops/exchange/segments.h"
@@ -15,7 +16,8 @@ struct group_config {
 
 /* ---- plan ---- */
 
-static struct group_config *config_new(struct weir_op_env *env, struct weir_node *node, uint32_t count, struct weir_error *err)
+static struct group_config *config_new(struct weir_op_env *env, struct weir_node *node, uint32_t count,
+				       struct weir_error *err)
 {
 	struct group_config *config = weir_arena_alloc_zero(env->arena, sizeof(*config), err);
 
@@ -66,7 +68,8 @@ static int parse_keys(struct weir_op_env *env, struct weir_node *node, const cha
 	return code;
 }
 
-static int parse_group(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words, struct weir_error *err)
+static int parse_group(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words,
+		       struct weir_error *err)
 {
 	struct group_config *config;
 	struct weir_words items = *words;
@@ -84,7 +87,8 @@ static int parse_group(struct weir_op_env *env, struct weir_node *node, const st
 	return code;
 }
 
-static int parse_unique(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words, struct weir_error *err)
+static int parse_unique(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words,
+			struct weir_error *err)
 {
 	struct group_config *config;
 	struct weir_words none = {0};
@@ -119,7 +123,8 @@ static int find_keys(struct weir_op_env *env, const struct weir_node *node, cons
 		if (code)
 			return code;
 		if (!weir_row_type_is_key(input->fields[keys[i]].type)) {
-			code = weir_error_set(err, WEIR_E_TYPE, "column '%s' is of type %s: lists and maps cannot be keys",
+			code = weir_error_set(err, WEIR_E_TYPE,
+					      "column '%s' is of type %s: lists and maps cannot be keys",
 					      input->fields[keys[i]].name,
 					      weir_type_name(input->fields[keys[i]].type, name, sizeof(name)));
 			weir_error_at_column(err, input->fields[keys[i]].name);
@@ -212,13 +217,14 @@ static int load(struct weir_op_env *env, struct weir_node *node, struct weir_loa
 		code = weir_load_string(load, &name, err);
 		if (!code)
 			code = name ? add_key(config, name, err)
-				    : weir_error_set(err, WEIR_E_DATA, "the saved plan groups by a column without a name");
+				    : weir_error_set(err, WEIR_E_DATA,
+						     "the saved plan groups by a column without a name");
 	}
 	return code ? code : weir_aggregates_load(env, load, &config->aggregates, err);
 }
 
-static int needs(struct weir_op_env *env, const struct weir_node *node, uint32_t input, const struct weir_columns *wanted,
-		 struct weir_columns *needed, struct weir_error *err)
+static int needs(struct weir_op_env *env, const struct weir_node *node, uint32_t input,
+		 const struct weir_columns *wanted, struct weir_columns *needed, struct weir_error *err)
 {
 	const struct group_config *config = node->config;
 	const uint32_t *keys;
@@ -269,8 +275,8 @@ static int filter_below(struct weir_op_env *env, const struct weir_node *node, u
 
 enum { HELD_SHARE = 32 };
 
-/* Whether the plan tells that all values of all groups take a small part of the memory, so that any group can be held whatever keys
- * there are. Estimates are far off at times, hence a small part. */
+/* Whether the plan tells that all values of all groups take a small part of the memory, so that any group can be held
+ * whatever keys there are. Estimates are far off at times, hence a small part. */
 static bool can_hold(const struct weir_op_env *env, const struct weir_node *node)
 {
 	const struct group_config *config = node->config;
@@ -285,7 +291,8 @@ static bool can_hold(const struct weir_op_env *env, const struct weir_node *node
 		if (!below->inputs[0] || below->inputs[1])
 			break;
 	}
-	return rows < env->keeping.memory_limit / HELD_SHARE / (int64_t)sizeof(double) / (config->aggregates.column_count + 1);
+	return rows <
+	       env->keeping.memory_limit / HELD_SHARE / (int64_t)sizeof(double) / (config->aggregates.column_count + 1);
 }
 
 /* Whether some item needs the values of a group in order. */
@@ -310,7 +317,8 @@ static bool is_ordered(const struct weir_op_env *env, const struct weir_node *no
 	return false;
 }
 
-static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment, struct weir_error *err)
+static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment,
+		 struct weir_error *err)
 {
 	const struct group_config *config = node->config;
 	struct weir_grouping grouping = {

@@ -1,10 +1,11 @@
-/* groups KEYS: all rows, those of a group one after another. A hidden number behind the columns, another one for each group,
- * lets whoever takes the rows tell groups apart without comparing keys; chunks are cut between groups only (ops/chunks.c).
+/* groups KEYS: all rows, those of a group one after another. A hidden number behind the columns, another one for each
+ * group, lets whoever takes the rows tell groups apart without comparing keys; chunks are cut between groups only
+ * (ops/chunks.c).
  *
  *     … ─▶ runs    ranges that cut no group apart ─▶ merge ─▶ number ─▶ chunks of whole groups ─▶ functions
  *
- * A number is the range's in the upper bits, and the group's in its range: the same group never has two, no two groups have
- * the same, and nothing else follows from it.
+ * A number is the range's in the upper bits, and the group's in its range: the same group never has two, no two groups
+ * have the same, and nothing else follows from it.
  */
 #include "ops/exchange/groups.h"
 
@@ -37,7 +38,8 @@ static struct groups_config *config_new(struct weir_op_env *env, uint32_t count,
 	return config->names ? config : NULL;
 }
 
-static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words, struct weir_error *err)
+static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words,
+		 struct weir_error *err)
 {
 	int code = weir_words_expect(words, node->op->usage, 1, 1, option_names, err);
 	const char *const *parts = NULL, *mark = code ? NULL : weir_words_option(words, "mark");
@@ -91,7 +93,8 @@ static int bind(struct weir_op_env *env, struct weir_node *node, struct weir_err
 		return code;
 	for (uint32_t i = 0; i < input->schema->field_count; i++)
 		if (!strcmp(input->schema->fields[i].name, config->mark))
-			return weir_error_set(err, WEIR_E_INVALID, "there is a column '%s' already: --mark wants another name",
+			return weir_error_set(err, WEIR_E_INVALID,
+					      "there is a column '%s' already: --mark wants another name",
 					      config->mark);
 	node->rows_est = input->rows_est;
 	node->bytes_est = input->bytes_est;
@@ -151,8 +154,8 @@ static int load(struct weir_op_env *env, struct weir_node *node, struct weir_loa
 	return code;
 }
 
-static int needs(struct weir_op_env *env, const struct weir_node *node, uint32_t input, const struct weir_columns *wanted,
-		 struct weir_columns *needed, struct weir_error *err)
+static int needs(struct weir_op_env *env, const struct weir_node *node, uint32_t input,
+		 const struct weir_columns *wanted, struct weir_columns *needed, struct weir_error *err)
 {
 	const struct groups_config *config = node->config;
 	int code = weir_op_needs_same(env, node, input, wanted, needed, err);
@@ -289,9 +292,8 @@ int weir_groups_keys(const struct weir_node *node, struct weir_account *account,
 		weir_free(account, keys, keys ? (config->count + 1) * sizeof(*keys) : 0);
 		return code;
 	}
-	*out = (struct weir_key_columns){.count = config->count,
-					 .keys = keys,
-					 .width = weir_key_columns_width(keys, config->count)};
+	*out = (struct weir_key_columns){
+		.count = config->count, .keys = keys, .width = weir_key_columns_width(keys, config->count)};
 	return WEIR_OK;
 }
 
@@ -300,7 +302,8 @@ bool weir_node_is_groups(const struct weir_node *node)
 	return node->op == &weir_op_groups && !((const struct groups_config *)node->config)->may_cut;
 }
 
-static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment, struct weir_error *err)
+static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment,
+		 struct weir_error *err)
 {
 	const struct weir_schema *input = node->inputs[0]->schema;
 	struct groups_step *step = weir_alloc_zero(env->account, sizeof(*step), err);

@@ -4,15 +4,17 @@
  *                                  └─ it does not shrink ────────────────────────▶ parts: rows
  *     behind:  a few parts are a split ─▶ lane: table of their groups and rows, merged ─▶ groups
  *
- * A lane's table stays as small as the cache. When it is full, its rows go to the parts and it begins anew; when nearly every
- * row was a group of its own, rows go to the parts without it for a while, as they are (a value is smaller than what sums it
- * up), and then it is tried again. So few groups cost nothing but the table, and many are partitioned at once.
+ * A lane's table stays as small as the cache. When it is full, its rows go to the parts and it begins anew; when nearly
+ * every row was a group of its own, rows go to the parts without it for a while, as they are (a value is smaller than
+ * what sums it up), and then it is tried again. So few groups cost nothing but the table, and many are partitioned at
+ * once.
  *
- * Behind, parts are of a size that fits the cache, and no two of them have a key in common. Where the groups of a split do not
- * fit into its memory, it is done in two passes over the same pages, each for one value of the hash's next bit, and each of
- * those in two more where that does not do: nothing is written again.
+ * Behind, parts are of a size that fits the cache, and no two of them have a key in common. Where the groups of a split
+ * do not fit into its memory, it is done in two passes over the same pages, each for one value of the hash's next bit,
+ * and each of those in two more where that does not do: nothing is written again.
  *
- * Rows whose keys are codes of small dictionaries find their group without a hash (direct.h), once somebody has looked for it.
+ * Rows whose keys are codes of small dictionaries find their group without a hash (direct.h), once somebody has looked
+ * for it.
  */
 #include "ops/exchange/hashed.h"
 
@@ -26,9 +28,9 @@ enum {
 	RESIDENT_LESS = 16 << 20,
 	TABLE_BYTES = 1 << 20,   /* of a lane's table before, with its rows */
 	SKETCHES_MAX = 64 << 20, /* the same with sketches, at most */
-	SPLIT_BYTES = 2 << 20,  /* of pages: less are taken together */
-	LIST_BYTES = 16 << 20,  /* of its rows' lists */
-	STRAIGHT_VECTORS = 256, /* without a table, then it is tried again */
+	SPLIT_BYTES = 2 << 20,   /* of pages: less are taken together */
+	LIST_BYTES = 16 << 20,   /* of its rows' lists */
+	STRAIGHT_VECTORS = 256,  /* without a table, then it is tried again */
 	BUDGET_MIN = 1 << 20,
 	REGROUP_BYTES = 64 << 20,
 	REGROUP_BYTES_MIN = 4 << 20,
@@ -113,7 +115,8 @@ static int state_new(struct weir_op_env *env, const struct weir_schema *schema, 
 		weir_parts_share(&state->plain_parts, &state->parts);
 	}
 	/* Two lanes should have room for it: others wait, which costs less than to read pages again. */
-	state->budget = (uint64_t)((keeping->memory_limit - resident_max - RESIDENT_LESS) / 10 * 6 / (threads < 2 ? threads : 2));
+	state->budget = (uint64_t)((keeping->memory_limit - resident_max - RESIDENT_LESS) / 10 * 6 /
+				   (threads < 2 ? threads : 2));
 	state->budget = state->budget < BUDGET_MIN ? BUDGET_MIN : state->budget;
 	state->regroup_bytes = resident_max / threads / 2 < REGROUP_BYTES ? resident_max / threads / 2 : REGROUP_BYTES;
 	if (state->regroup_bytes < REGROUP_BYTES_MIN)
@@ -137,8 +140,8 @@ struct sink_lane {
 	struct weir_row_heap heap;
 	struct weir_table table;
 	struct weir_arena arena;
-	uint64_t rows_in;  /* since the table was empty */
-	uint32_t straight; /* so many vectors more without it */
+	uint64_t rows_in;             /* since the table was empty */
+	uint32_t straight;            /* so many vectors more without it */
 	struct weir_regroup *regroup; /* NULL: not needed yet */
 	int64_t regroup_at;           /* bytes in pages at which it is tried */
 	struct weir_direct direct;
@@ -351,7 +354,8 @@ static int push(void *object, struct weir_vector *vector, struct weir_error *err
 	if (code || (lane->heap.bytes + weir_table_bytes(&lane->table) <= lane->state->table_bytes &&
 		     lane->heap.list_bytes <= LIST_BYTES))
 		return code;
-	if (lane->heap.row_count * 2 > lane->rows_in && (lane->plain || !(accumulators->has_sketches || accumulators->has_lists)))
+	if (lane->heap.row_count * 2 > lane->rows_in &&
+	    (lane->plain || !(accumulators->has_sketches || accumulators->has_lists)))
 		lane->straight = STRAIGHT_VECTORS;
 	return flush(lane, err);
 }
@@ -457,14 +461,14 @@ struct group_lane {
 	struct weir_column *columns;
 	struct weir_array **nested;
 	struct pass passes[DEPTH_MAX + 1];
-	uint32_t pass_count; /* to be done */
+	uint32_t pass_count;  /* to be done */
 	uint32_t depth_least; /* of passes that may fit, as far as those that did not have shown */
 	/* Of the split before: parts are alike, so what did not fit there is not tried again here. */
 	uint32_t depth_before;
 	uint64_t rows_before;
-	uint64_t rows_read;   /* in this pass, of others too */
-	bool is_read;        /* the groups of a pass are in the heap */
-	size_t page;         /* of the heap: what comes out next */
+	uint64_t rows_read; /* in this pass, of others too */
+	bool is_read;       /* the groups of a pass are in the heap */
+	size_t page;        /* of the heap: what comes out next */
 	uint32_t row;
 	const uint8_t *rows[WEIR_VECTOR_ROWS];
 };
@@ -562,8 +566,8 @@ static int group_lane_new(void *object, struct weir_lane_context *context, void 
 	if (!lane->nested)
 		code = err->code;
 	if (!code)
-		code = weir_regroup_init(&lane->regroup, &lane->account, &state->accumulators, state->input, &state->plain,
-					 err);
+		code = weir_regroup_init(&lane->regroup, &lane->account, &state->accumulators, state->input,
+					 &state->plain, err);
 	if (code)
 		group_lane_free(lane);
 	else
@@ -708,11 +712,12 @@ static int fill_vector(struct group_lane *lane, uint32_t count, struct weir_vect
 		struct weir_column *result = &lane->columns[keys + i];
 
 		if (item->function == WEIR_QUANTILE)
-			code = weir_selected_take(accumulators, item, &lane->regroup.heap, lane->rows, count, &lane->arena,
-						  result, err);
+			code = weir_selected_take(accumulators, item, &lane->regroup.heap, lane->rows, count,
+						  &lane->arena, result, err);
 		else
-			code = weir_accumulators_take(accumulators, item, state->output->fields[keys + i].type, lane->rows,
-						      count, &lane->arena, result, &lane->nested[keys + i], err);
+			code = weir_accumulators_take(accumulators, item, state->output->fields[keys + i].type,
+						      lane->rows, count, &lane->arena, result, &lane->nested[keys + i],
+						      err);
 	}
 	*out = (struct weir_vector){.row_count = count,
 				    .selection = {.count = count},

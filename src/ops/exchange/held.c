@@ -175,8 +175,8 @@ static int tell_group(const struct sorting *sorting, const struct weir_column *w
 			next++;
 		for (uint32_t k = 0; k < count && !code; k++)
 			if (items[k].column == column && items[k].ranked->item->function != WEIR_LIST_VALUES)
-				code = weir_ranked_push(items[k].ranked, whole, sorting->dealt[i], (uint64_t)(next - i), true,
-							err);
+				code = weir_ranked_push(items[k].ranked, whole, sorting->dealt[i], (uint64_t)(next - i),
+							true, err);
 	}
 	for (uint32_t k = 0; k < count && !code; k++)
 		if (items[k].column == column && items[k].ranked->item->function != WEIR_LIST_VALUES)
@@ -200,8 +200,8 @@ static int tell_ordered(struct weir_held *held, const struct weir_array *array, 
 	if (!code)
 		code = weir_column_from_array(array, 0, (uint32_t)array->length, &arena, &whole, err);
 	for (size_t g = 0; g < held->ends.count && !code; g++)
-		code = tell_group(&sorting, &whole, g ? held->ends.items[g - 1] : 0, held->ends.items[g], column, items, count,
-				  err);
+		code = tell_group(&sorting, &whole, g ? held->ends.items[g - 1] : 0, held->ends.items[g], column, items,
+				  count, err);
 	sorting_release(&sorting, (size_t)array->length, held->ends.count);
 	weir_arena_release(&arena);
 	return code;
@@ -209,7 +209,8 @@ static int tell_ordered(struct weir_held *held, const struct weir_array *array, 
 
 /* ---- as they came ---- */
 
-static int tell_lists(struct weir_held *held, const struct weir_array *array, struct weir_ranked *ranked, struct weir_error *err)
+static int tell_lists(struct weir_held *held, const struct weir_array *array, struct weir_ranked *ranked,
+		      struct weir_error *err)
 {
 	struct weir_builder *values = &ranked->out.children[0];
 	bool has_nulls = weir_array_null_count(array) != 0;
@@ -250,8 +251,8 @@ static int keep_rest(struct weir_held *held, const struct weir_batch *batch, int
 		struct weir_vector rows;
 
 		weir_arena_clear(&arena);
-		code = weir_vector_from_batch(batch, first, left < WEIR_VECTOR_ROWS ? (uint32_t)left : WEIR_VECTOR_ROWS, &arena,
-					      &rows, err);
+		code = weir_vector_from_batch(batch, first, left < WEIR_VECTOR_ROWS ? (uint32_t)left : WEIR_VECTOR_ROWS,
+					      &arena, &rows, err);
 		if (!code)
 			code = weir_gather_push(held->gather, &rows, err);
 	}

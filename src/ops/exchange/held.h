@@ -2,8 +2,8 @@
  *
  *     rows of groups ─▶ gather ─ some megabytes, at the end of a group ─▶ each column ordered ─▶ ranked.h, or lists
  *
- * Columns are ordered one by one, all groups together, by counting; then rows are dealt to their groups. So many small groups
- * cost no more than one large one. */
+ * Columns are ordered one by one, all groups together, by counting; then rows are dealt to their groups. So many small
+ * groups cost no more than one large one. */
 #ifndef WEIR_OPS_EXCHANGE_HELD_H
 #define WEIR_OPS_EXCHANGE_HELD_H
 
@@ -40,6 +40,7 @@ static inline uint64_t weir_held_bytes(const struct weir_held *held)
 	return held->gather ? weir_gather_bytes(held->gather) : 0;
 }
 /* The results of all groups that have ended; what is left are the rows of the one at hand. */
-int weir_held_settle(struct weir_held *held, const struct weir_held_item *items, uint32_t count, struct weir_error *err);
+int weir_held_settle(struct weir_held *held, const struct weir_held_item *items, uint32_t count,
+		     struct weir_error *err);
 
 #endif

@@ -1,7 +1,8 @@
-/* Picks are known for a whole vector before anything is moved, so each column is one loop whose reads do not wait for each
- * other. What they read is fetched some rows ahead: rows come from many places by turns, so that the processor does not see
- * which lines of each will be next. Where a source has many rows one after the other, as each has of a key that is there very often, these
- * are copied as one piece. Dictionaries have a loop of their own that looks the code up first; what comes out is flat. */
+/* Picks are known for a whole vector before anything is moved, so each column is one loop whose reads do not wait for
+ * each other. What they read is fetched some rows ahead: rows come from many places by turns, so that the processor
+ * does not see which lines of each will be next. Where a source has many rows one after the other, as each has of a key
+ * that is there very often, these are copied as one piece. Dictionaries have a loop of their own that looks the code up
+ * first; what comes out is flat. */
 #include "ops/exchange/interleave.h"
 
 #include "arrow/bitmap.h"
@@ -9,7 +10,7 @@
 #include <string.h>
 
 enum {
-	AHEAD = 256,  /* memory answers after some two hundred times what a value takes that is at hand */
+	AHEAD = 256, /* memory answers after some two hundred times what a value takes that is at hand */
 	TEXT_AHEAD = 64,
 	STRETCH = 32, /* neighbours that are worth a copy of their own */
 };
@@ -59,8 +60,8 @@ static bool value_of(const struct weir_cells *cells, uint32_t row, struct weir_c
 	return is_valid(values, *place);
 }
 
-static int put_validity(const struct weir_cells *sources, const struct weir_pick *picks, uint32_t count, bool is_dictionary,
-			struct weir_arena *arena, struct weir_column *out, struct weir_error *err)
+static int put_validity(const struct weir_cells *sources, const struct weir_pick *picks, uint32_t count,
+			bool is_dictionary, struct weir_arena *arena, struct weir_column *out, struct weir_error *err)
 {
 	uint64_t *words = weir_arena_alloc_zero(arena, (size_t)(count / 64 + 1) * sizeof(*words), err);
 	struct weir_cells values;
@@ -70,7 +71,8 @@ static int put_validity(const struct weir_cells *sources, const struct weir_pick
 		return err->code;
 	for (uint32_t i = 0; i < count; i++) {
 		const struct weir_cells *source = &sources[picks[i].source];
-		bool valid = is_dictionary ? value_of(source, picks[i].row, &values, &place) : is_valid(source, picks[i].row);
+		bool valid = is_dictionary ? value_of(source, picks[i].row, &values, &place)
+					   : is_valid(source, picks[i].row);
 
 		words[i >> 6] |= (uint64_t)valid << (i & 63);
 	}
@@ -78,8 +80,9 @@ static int put_validity(const struct weir_cells *sources, const struct weir_pick
 	return WEIR_OK;
 }
 
-static inline __attribute__((always_inline)) void put_width(const struct weir_cells *sources, const struct weir_pick *picks,
-							    uint32_t count, uint8_t *to, size_t width)
+static inline __attribute__((always_inline)) void put_width(const struct weir_cells *sources,
+							    const struct weir_pick *picks, uint32_t count, uint8_t *to,
+							    size_t width)
 {
 	uint32_t i = 0;
 
@@ -98,8 +101,8 @@ static bool are_neighbours(const struct weir_pick *pick, uint32_t apart)
 	return pick[apart].source == pick->source && pick[apart].row == pick->row + apart;
 }
 
-/* Where many neighbours begin, from `at` on, and end; `count` if there are none. Places that are looked at are half as far apart as a stretch is
- * long, so that none is missed. */
+/* Where many neighbours begin, from `at` on, and end; `count` if there are none. Places that are looked at are half as
+ * far apart as a stretch is long, so that none is missed. */
 static uint32_t find_stretch(const struct weir_pick *picks, uint32_t at, uint32_t count, uint32_t *end)
 {
 	for (uint32_t i = at; i + STRETCH / 2 < count; i += STRETCH / 2) {
@@ -118,7 +121,8 @@ static uint32_t find_stretch(const struct weir_pick *picks, uint32_t at, uint32_
 	return count;
 }
 
-static void put_values(const struct weir_cells *sources, const struct weir_pick *picks, uint32_t count, size_t width, uint8_t *to)
+static void put_values(const struct weir_cells *sources, const struct weir_pick *picks, uint32_t count, size_t width,
+		       uint8_t *to)
 {
 	switch (width) {
 	case 1:
@@ -141,13 +145,15 @@ static void put_values(const struct weir_cells *sources, const struct weir_pick 
 	}
 }
 
-void weir_interleave_values(const struct weir_cells *sources, const struct weir_pick *picks, uint32_t count, size_t width, uint8_t *to)
+void weir_interleave_values(const struct weir_cells *sources, const struct weir_pick *picks, uint32_t count,
+			    size_t width, uint8_t *to)
 {
 	for (uint32_t at = 0, begin, end; at < count; at = end) {
 		begin = find_stretch(picks, at, count, &end);
 		put_values(sources, picks + at, begin - at, width, to + at * width);
 		if (end > begin)
-			memcpy(to + begin * width, sources[picks[begin].source].values + (size_t)picks[begin].row * width,
+			memcpy(to + begin * width,
+			       sources[picks[begin].source].values + (size_t)picks[begin].row * width,
 			       (end - begin) * width);
 	}
 }
@@ -181,10 +187,12 @@ static inline struct weir_view view_at(const struct weir_cells *cells, uint32_t 
 	return view_of(cells, ((const int32_t *)cells->values)[row], ((const int32_t *)cells->values)[row + 1]);
 }
 
-/* Where a value begins that will be looked at later, and, nearer, its bytes. A source of nulls alone may have neither. In a function that is called, which
- * gives nothing and changes nothing, the compiler sees nothing to do: it has to be inlined. */
-static inline __attribute__((always_inline)) void fetch_view(const struct weir_cells *sources, const struct weir_pick *picks, uint32_t at, uint32_t count,
-			      bool is_large)
+/* Where a value begins that will be looked at later, and, nearer, its bytes. A source of nulls alone may have neither.
+ * In a function that is called, which gives nothing and changes nothing, the compiler sees nothing to do: it has to be
+ * inlined. */
+static inline __attribute__((always_inline)) void fetch_view(const struct weir_cells *sources,
+							     const struct weir_pick *picks, uint32_t at, uint32_t count,
+							     bool is_large)
 {
 	size_t width = is_large ? sizeof(int64_t) : sizeof(int32_t);
 	const struct weir_cells *cells;
@@ -192,14 +200,16 @@ static inline __attribute__((always_inline)) void fetch_view(const struct weir_c
 	uint32_t row;
 
 	if (at + 2 * TEXT_AHEAD < count && sources[picks[at + 2 * TEXT_AHEAD].source].values)
-		__builtin_prefetch(sources[picks[at + 2 * TEXT_AHEAD].source].values + picks[at + 2 * TEXT_AHEAD].row * width);
+		__builtin_prefetch(sources[picks[at + 2 * TEXT_AHEAD].source].values +
+				   picks[at + 2 * TEXT_AHEAD].row * width);
 	if (at + TEXT_AHEAD >= count)
 		return;
 	cells = &sources[picks[at + TEXT_AHEAD].source];
 	row = picks[at + TEXT_AHEAD].row;
 	if (!cells->values)
 		return;
-	text = cells->bytes + (is_large ? ((const int64_t *)cells->values)[row] : ((const int32_t *)cells->values)[row]);
+	text = cells->bytes +
+	       (is_large ? ((const int64_t *)cells->values)[row] : ((const int32_t *)cells->values)[row]);
 	/* Every fourth or so ends in another line than it begins in. */
 	__builtin_prefetch(text);
 	__builtin_prefetch(text + 15);
@@ -227,7 +237,8 @@ void weir_interleave_bits(const struct weir_cells *sources, const struct weir_pi
 	}
 }
 
-uint32_t weir_interleave_validity(const struct weir_cells *sources, const struct weir_pick *picks, uint32_t count, uint64_t *to)
+uint32_t weir_interleave_validity(const struct weir_cells *sources, const struct weir_pick *picks, uint32_t count,
+				  uint64_t *to)
 {
 	uint32_t valid_count = 0;
 
@@ -251,15 +262,16 @@ static bool has_large_offsets(const struct weir_cells *cells)
 		const struct weir_cells *cells = &sources[picks[i].source];                                            \
 		const TYPE *offsets = (const TYPE *)cells->values + picks[i].row;                                      \
 		if (i + AHEAD < count)                                                                                 \
-			__builtin_prefetch((const TYPE *)sources[picks[i + AHEAD].source].values + picks[i + AHEAD].row); \
+			__builtin_prefetch((const TYPE *)sources[picks[i + AHEAD].source].values +                     \
+					   picks[i + AHEAD].row);                                                      \
 		/* A null has no bytes, whatever its offsets say. */                                                   \
 		if (is_valid(cells, picks[i].row))                                                                     \
 			begin += (uint64_t)(offsets[1] - offsets[0]);                                                  \
 		((TYPE *)ends)[i] = (TYPE)begin;                                                                       \
 	}
 
-uint64_t weir_interleave_ends(const struct weir_cells *sources, const struct weir_pick *picks, uint32_t count, uint64_t begin,
-			      uint8_t *ends)
+uint64_t weir_interleave_ends(const struct weir_cells *sources, const struct weir_pick *picks, uint32_t count,
+			      uint64_t begin, uint8_t *ends)
 {
 	if (has_large_offsets(&sources[picks[0].source]))
 		PUT_ENDS(int64_t)
@@ -268,8 +280,8 @@ uint64_t weir_interleave_ends(const struct weir_cells *sources, const struct wei
 	return begin;
 }
 
-/* Short ones as sixteen bytes at once, where both sides have them: what is too much is the next one's, which comes later. Of a stretch there may be bytes of
- * nulls between; if not, it is one piece. */
+/* Short ones as sixteen bytes at once, where both sides have them: what is too much is the next one's, which comes
+ * later. Of a stretch there may be bytes of nulls between; if not, it is one piece. */
 #define PUT_BYTES(TYPE)                                                                                                \
 	do {                                                                                                           \
 		const TYPE *ends = (const TYPE *)offsets;                                                              \
@@ -302,8 +314,8 @@ uint64_t weir_interleave_ends(const struct weir_cells *sources, const struct wei
 				 size - begin);                                                                        \
 	} while (0)
 
-static inline __attribute__((always_inline)) void put_text(const struct weir_cells *cells, const uint8_t *from, uint64_t length,
-							   uint8_t *to, uint64_t room)
+static inline __attribute__((always_inline)) void put_text(const struct weir_cells *cells, const uint8_t *from,
+							   uint64_t length, uint8_t *to, uint64_t room)
 {
 	if (length <= 16 && room >= 16 && cells->bytes_end - from >= 16)
 		memcpy(to, from, 16);
@@ -311,8 +323,8 @@ static inline __attribute__((always_inline)) void put_text(const struct weir_cel
 		memcpy(to, from, length);
 }
 
-void weir_interleave_bytes(const struct weir_cells *sources, const struct weir_pick *picks, uint32_t count, const uint8_t *offsets,
-			   uint8_t *to, uint64_t size)
+void weir_interleave_bytes(const struct weir_cells *sources, const struct weir_pick *picks, uint32_t count,
+			   const uint8_t *offsets, uint8_t *to, uint64_t size)
 {
 	if (has_large_offsets(&sources[picks[0].source]))
 		PUT_BYTES(int64_t);
@@ -334,17 +346,19 @@ static void put_looked_up(const struct weir_cells *sources, const struct weir_pi
 		if (type->layout == WEIR_LAYOUT_BYTES)
 			((struct weir_view *)to)[i] = view_at(&values, place, is_large);
 		else if (type->layout == WEIR_LAYOUT_FIXED)
-			memcpy(to + (size_t)i * type->byte_width, values.values + (size_t)place * type->byte_width, type->byte_width);
+			memcpy(to + (size_t)i * type->byte_width, values.values + (size_t)place * type->byte_width,
+			       type->byte_width);
 		else
 			((uint64_t *)to)[i >> 6] |=
-				(uint64_t)weir_bit_get(values.array->buffers[1].data, values.array->offset + place) << (i & 63);
+				(uint64_t)weir_bit_get(values.array->buffers[1].data, values.array->offset + place)
+				<< (i & 63);
 	}
 }
 
 /* Neighbours go together. */
-static int put_nested(const struct weir_cells *sources, const struct weir_pick *picks, uint32_t count, bool is_dictionary,
-		      struct weir_account *account, struct weir_column *out, struct weir_array **nested,
-		      struct weir_error *err)
+static int put_nested(const struct weir_cells *sources, const struct weir_pick *picks, uint32_t count,
+		      bool is_dictionary, struct weir_account *account, struct weir_column *out,
+		      struct weir_array **nested, struct weir_error *err)
 {
 	struct weir_builder builder;
 	int code = weir_builder_init(&builder, weir_type_values(out->type), account, err);

@@ -1,8 +1,8 @@
 /* join FILE|CHAIN --on KEYS: the plan half; join_run.c runs it.
  *
- * Columns of the result: those of the left side, then those of the right side without its keys; in a right join the keys are
- * the right side's and stand there. A name that both sides have gets a suffix; semi and anti joins have the columns of one
- * side as they are. */
+ * Columns of the result: those of the left side, then those of the right side without its keys; in a right join the
+ * keys are the right side's and stand there. A name that both sides have gets a suffix; semi and anti joins have the
+ * columns of one side as they are. */
 #include "ops/exchange/join.h"
 
 #include "ops/exchange/keys.h"
@@ -521,8 +521,8 @@ static int narrow(struct weir_op_env *env, struct weir_node *node, const struct 
 	return node->schema ? weir_op_keep_schema(env, node->schema, err) : err->code;
 }
 
-/* A predicate passes to a side whose rows all come through, if it reads columns of that side alone; one that reads keys alone
- * passes to both sides, since rows that match have the same. */
+/* A predicate passes to a side whose rows all come through, if it reads columns of that side alone; one that reads keys
+ * alone passes to both sides, since rows that match have the same. */
 struct passing {
 	const struct weir_node *node;
 	uint32_t input;

@@ -20,8 +20,8 @@ enum { WEIR_JOIN_LEFT_SIDE, WEIR_JOIN_RIGHT_SIDE, WEIR_JOIN_SIDES };
 
 #define WEIR_JOIN_NONE UINT32_MAX
 
-/* What a column of the result is made of: a column of each side, or of one. Of both: the left one's value, where the row has
- * one. */
+/* What a column of the result is made of: a column of each side, or of one. Of both: the left one's value, where the
+ * row has one. */
 struct weir_join_column {
 	uint32_t from[WEIR_JOIN_SIDES];
 };
@@ -30,13 +30,13 @@ struct weir_join_column {
 struct weir_joining {
 	enum weir_join_how how;
 	uint32_t key_count;
-	const uint32_t *keys[WEIR_JOIN_SIDES];       /* columns of each side */
-	const struct weir_type *const *key_types;    /* in which they are compared; values, never dictionaries */
+	const uint32_t *keys[WEIR_JOIN_SIDES];    /* columns of each side */
+	const struct weir_type *const *key_types; /* in which they are compared; values, never dictionaries */
 	const struct weir_schema *schemas[WEIR_JOIN_SIDES];
 	int64_t bytes_est[WEIR_JOIN_SIDES], rows_est[WEIR_JOIN_SIDES]; /* −1: unknown */
-	const struct weir_schema *schema;            /* of the result */
-	const struct weir_join_column *columns;      /* as many as it has */
-	uint32_t partitions;                         /* 0: as many as seem right */
+	const struct weir_schema *schema;                              /* of the result */
+	const struct weir_join_column *columns;                        /* as many as it has */
+	uint32_t partitions;                                           /* 0: as many as seem right */
 };
 
 /* `sides` are consumed, on failure too. */

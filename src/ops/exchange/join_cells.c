@@ -21,7 +21,8 @@ bool weir_join_cell_layout_add(struct weir_join_cell_layout *layout, uint32_t co
 	}
 	if (used + width > WEIR_JOIN_CELL_BYTES)
 		return false;
-	layout->columns[layout->count++] = (struct weir_join_cell_column){.column = column, .offset = used, .width = width};
+	layout->columns[layout->count++] = (struct weir_join_cell_column){
+		.column = column, .offset = used, .width = width};
 	return true;
 }
 
@@ -56,8 +57,9 @@ int weir_join_cells_init(struct weir_join_cells *cells, struct weir_account *acc
 		/* Somewhat more than its share of the rows may have a part of the hashes. */
 		cells->count = buckets_for(rows + rows / 16);
 		cells->buckets = weir_alloc(account, cells->count * sizeof(*cells->buckets), err);
-		has_all = cells->buckets && !weir_join_filter_init(&cells->filter, account, cells->count * WEIR_JOIN_BUCKET,
-								   cells->count * sizeof(*cells->buckets), err);
+		has_all = cells->buckets &&
+			  !weir_join_filter_init(&cells->filter, account, cells->count * WEIR_JOIN_BUCKET,
+						 cells->count * sizeof(*cells->buckets), err);
 	}
 	if (!has_all) {
 		weir_join_cells_release(cells);
@@ -123,8 +125,8 @@ static inline bool add(struct weir_join_cells *cells, uint64_t hash, uint64_t ke
 	return true;
 }
 
-bool weir_join_cells_add(struct weir_join_cells *cells, const struct weir_join_keys *keys, const uint64_t *values, uint32_t bits,
-			 uint64_t part)
+bool weir_join_cells_add(struct weir_join_cells *cells, const struct weir_join_keys *keys, const uint64_t *values,
+			 uint32_t bits, uint64_t part)
 {
 	uint16_t ours[WEIR_VECTOR_ROWS];
 	uint32_t count = 0;
@@ -143,7 +145,8 @@ bool weir_join_cells_add(struct weir_join_cells *cells, const struct weir_join_k
 	for (uint32_t k = 0; k < count && is_added; k++) {
 		if (k + AHEAD < count)
 			__builtin_prefetch(&cells->buckets[keys->hashes[ours[k + AHEAD]] & (cells->count - 1)], 1);
-		is_added = add(cells, keys->hashes[ours[k]], keys->tags[ours[k]], values ? values[keys->rows[ours[k]]] : 0, !values);
+		is_added = add(cells, keys->hashes[ours[k]], keys->tags[ours[k]],
+			       values ? values[keys->rows[ours[k]]] : 0, !values);
 	}
 	return is_added;
 }
@@ -153,7 +156,8 @@ static uint32_t find_numbers(const struct weir_join_cells *cells, const struct w
 {
 	uint32_t hits = 0;
 
-	/* Out of range is the number behind the last, which is not there: no branch, and reads do not wait for each other. */
+	/* Out of range is the number behind the last, which is not there: no branch, and reads do not wait for each
+	 * other. */
 	for (uint32_t i = 0; i < keys->count; i++) {
 		uint64_t at = keys->tags[i] - cells->least;
 		uint32_t is_there;
@@ -171,7 +175,8 @@ static uint32_t find_numbers(const struct weir_join_cells *cells, const struct w
 /* Those of which[0 … count). */
 static inline __attribute__((always_inline)) uint32_t find(const struct weir_join_cells *cells, uint32_t bits,
 							   const struct weir_join_keys *keys, const uint16_t *which,
-							   uint32_t count, struct weir_join_found *found, uint64_t *values)
+							   uint32_t count, struct weir_join_found *found,
+							   uint64_t *values)
 {
 	uint32_t hits = 0;
 
@@ -200,8 +205,8 @@ static inline __attribute__((always_inline)) uint32_t find(const struct weir_joi
 	return hits;
 }
 
-uint32_t weir_join_cells_find(const struct weir_join_cells *cells, uint32_t bits, const struct weir_join_keys *keys, bool filtered,
-			      struct weir_join_found *found, uint64_t *values)
+uint32_t weir_join_cells_find(const struct weir_join_cells *cells, uint32_t bits, const struct weir_join_keys *keys,
+			      bool filtered, struct weir_join_found *found, uint64_t *values)
 {
 	uint16_t which[WEIR_VECTOR_ROWS];
 	uint32_t count = 0;
@@ -221,15 +226,16 @@ uint32_t weir_join_cells_find(const struct weir_join_cells *cells, uint32_t bits
 	return find(cells, bits, keys, which, count, found, values);
 }
 
-static inline __attribute__((always_inline)) void put(uint8_t *to, const struct weir_join_keys *keys, const uint64_t *values,
-						      uint32_t offset, uint32_t width)
+static inline __attribute__((always_inline)) void put(uint8_t *to, const struct weir_join_keys *keys,
+						      const uint64_t *values, uint32_t offset, uint32_t width)
 {
 	for (uint32_t i = 0; i < keys->count; i++)
 		memcpy(to + (size_t)keys->rows[i] * width, (const uint8_t *)&values[i] + offset, width);
 }
 
-int weir_join_cells_column(const struct weir_join_cell_column *column, const struct weir_join_keys *keys, const uint64_t *values,
-			   uint32_t count, struct weir_arena *arena, struct weir_column *out, struct weir_error *err)
+int weir_join_cells_column(const struct weir_join_cell_column *column, const struct weir_join_keys *keys,
+			   const uint64_t *values, uint32_t count, struct weir_arena *arena, struct weir_column *out,
+			   struct weir_error *err)
 {
 	uint8_t *to = weir_arena_alloc_aligned(arena, (size_t)count * column->width + 8, err);
 

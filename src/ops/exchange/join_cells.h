@@ -1,5 +1,5 @@
-/* join_cells: what a join takes of a row, beside the row's key: found with one look at memory, where a table (join_table.h) gives
- * a row's number, and its columns are looked at one after another, each somewhere else.
+/* join_cells: what a join takes of a row, beside the row's key: found with one look at memory, where a table
+ * (join_table.h) gives a row's number, and its columns are looked at one after another, each somewhere else.
  *
  *     bucket:  ┌──────┬──────┬──────┬──────┬───────┬───────┬───────┬───────┐      one line of the cache, named by the hash's
  *              │ key  │ key  │ key  │ key  │ value │ value │ value │ value │      lower bits; filled from the left, VACANT is
@@ -7,11 +7,11 @@
  *
  *     numbers that lie close together:  values from the least to the greatest, and a bit for each that is there
  *
- * All four keys are compared at once, so that hardly a jump depends on the data: a jump that was foreseen wrongly costs as much
- * as the memory does.
+ * All four keys are compared at once, so that hardly a jump depends on the data: a jump that was foreseen wrongly costs
+ * as much as the memory does.
  *
- * For keys that are words, each there once, with columns of fixed width that take eight bytes together and have no nulls. Whether
- * a key is there twice shows only when it is added: then the cells are given up for a table. */
+ * For keys that are words, each there once, with columns of fixed width that take eight bytes together and have no
+ * nulls. Whether a key is there twice shows only when it is added: then the cells are given up for a table. */
 #ifndef WEIR_OPS_EXCHANGE_JOIN_CELLS_H
 #define WEIR_OPS_EXCHANGE_JOIN_CELLS_H
 
@@ -51,16 +51,17 @@ int weir_join_cells_init(struct weir_join_cells *cells, struct weir_account *acc
 			 uint64_t span, struct weir_error *err);
 void weir_join_cells_release(struct weir_join_cells *cells);
 uint64_t weir_join_cells_bytes(uint64_t rows, uint64_t span);
-/* Those rows whose hash begins with the `bits` bits `part`; values by place in the vector, NULL: a set. False: a key is there
- * twice, or has the one value that cells cannot have. */
-bool weir_join_cells_add(struct weir_join_cells *cells, const struct weir_join_keys *keys, const uint64_t *values, uint32_t bits,
-			 uint64_t part);
+/* Those rows whose hash begins with the `bits` bits `part`; values by place in the vector, NULL: a set. False: a key is
+ * there twice, or has the one value that cells cannot have. */
+bool weir_join_cells_add(struct weir_join_cells *cells, const struct weir_join_keys *keys, const uint64_t *values,
+			 uint32_t bits, uint64_t part);
 /* As weir_join_table_find; values[i] is of keys->rows[i], 0 where nothing was found. found[i].first is 0. */
 struct weir_join_found;
-uint32_t weir_join_cells_find(const struct weir_join_cells *cells, uint32_t bits, const struct weir_join_keys *keys, bool filtered,
-			      struct weir_join_found *found, uint64_t *values);
+uint32_t weir_join_cells_find(const struct weir_join_cells *cells, uint32_t bits, const struct weir_join_keys *keys,
+			      bool filtered, struct weir_join_found *found, uint64_t *values);
 /* A column of `count` values at the places of keys->rows, 0 at the others, in the arena. */
-int weir_join_cells_column(const struct weir_join_cell_column *column, const struct weir_join_keys *keys, const uint64_t *values,
-			   uint32_t count, struct weir_arena *arena, struct weir_column *out, struct weir_error *err);
+int weir_join_cells_column(const struct weir_join_cell_column *column, const struct weir_join_keys *keys,
+			   const uint64_t *values, uint32_t count, struct weir_arena *arena, struct weir_column *out,
+			   struct weir_error *err);
 
 #endif

@@ -1,5 +1,6 @@
-/* join_filter: which keys are surely not in a table: two bits for each key, both in the one word that the hash names, in a
- * sixteenth of a table's memory. Where most of a vector's rows have no partner, that is all that is looked at for most of them.
+/* join_filter: which keys are surely not in a table: two bits for each key, both in the one word that the hash names,
+ * in a sixteenth of a table's memory. Where most of a vector's rows have no partner, that is all that is looked at for
+ * most of them.
  *
  * Only tables that are larger than the cache have one; all-zero is none. */
 #ifndef WEIR_OPS_EXCHANGE_JOIN_FILTER_H
@@ -44,8 +45,8 @@ static inline bool weir_join_filter_has(const struct weir_join_filter *filter, u
 }
 
 /* For a table of so many places, three quarters of which may be taken, and so many bytes. */
-static inline int weir_join_filter_init(struct weir_join_filter *filter, struct weir_account *account, uint64_t capacity,
-					uint64_t bytes, struct weir_error *err)
+static inline int weir_join_filter_init(struct weir_join_filter *filter, struct weir_account *account,
+					uint64_t capacity, uint64_t bytes, struct weir_error *err)
 {
 	uint64_t words = 1;
 

@@ -1,5 +1,6 @@
-/* Stands in front of the source of a join's probe side, whose chain is run in a phase of its own, or by the join's source: in the phase it
- * has no splits when the build side is held. What it does not say itself is the source's own. */
+/* Stands in front of the source of a join's probe side, whose chain is run in a phase of its own, or by the join's
+ * source: in the phase it has no splits when the build side is held. What it does not say itself is the source's
+ * own. */
 #include "ops/exchange/join_impl.h"
 
 static int gate_next(void *object, struct weir_split_info *out, void **split, bool *done, struct weir_error *err)
@@ -69,7 +70,8 @@ static void gate_free(void *object)
 	weir_join_state_unref(state);
 }
 
-int weir_join_gate_put(struct weir_fragment *fragment, struct weir_join_state *state, struct weir_join_gate **out, struct weir_error *err)
+int weir_join_gate_put(struct weir_fragment *fragment, struct weir_join_state *state, struct weir_join_gate **out,
+		       struct weir_error *err)
 {
 	struct weir_join_gate *gate = weir_alloc_zero(state->account, sizeof(*gate), err);
 

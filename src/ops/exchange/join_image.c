@@ -148,8 +148,9 @@ static int walk(const struct weir_join_image *image, struct weir_join_keys *keys
 			int64_t left = batch->row_count - first;
 			uint32_t base = (uint32_t)i * WEIR_JOIN_CHUNK_ROWS + (uint32_t)first;
 
-			code = read_keys(image, batch, first, (uint32_t)(left < WEIR_VECTOR_ROWS ? left : WEIR_VECTOR_ROWS),
-					 keys, arena, err);
+			code = read_keys(image, batch, first,
+					 (uint32_t)(left < WEIR_VECTOR_ROWS ? left : WEIR_VECTOR_ROWS), keys, arena,
+					 err);
 			if (!code && again == WEIR_JOIN_COUNT)
 				weir_join_table_count(table, keys);
 			else if (!code && again == WEIR_JOIN_PLACE)
@@ -177,8 +178,9 @@ int weir_join_image_range(const struct weir_join_image *image, struct weir_join_
 		for (int64_t first = 0; first < batch->row_count && !code; first += WEIR_VECTOR_ROWS) {
 			int64_t left = batch->row_count - first;
 
-			code = read_keys(image, batch, first, (uint32_t)(left < WEIR_VECTOR_ROWS ? left : WEIR_VECTOR_ROWS),
-					 keys, arena, err);
+			code = read_keys(image, batch, first,
+					 (uint32_t)(left < WEIR_VECTOR_ROWS ? left : WEIR_VECTOR_ROWS), keys, arena,
+					 err);
 			for (uint32_t k = 0; k < keys->count && !code; k++) {
 				int64_t value = (int64_t)keys->tags[k];
 
@@ -215,8 +217,9 @@ int weir_join_image_index(const struct weir_join_image *image, struct weir_join_
 	return code;
 }
 
-static inline __attribute__((always_inline)) void put_values(const struct weir_column *source, int64_t first, uint32_t count,
-							     uint32_t offset, uint32_t width, uint64_t *values)
+static inline __attribute__((always_inline)) void put_values(const struct weir_column *source, int64_t first,
+							     uint32_t count, uint32_t offset, uint32_t width,
+							     uint64_t *values)
 {
 	const uint32_t *codes = source->form == WEIR_DICTIONARY ? source->values : NULL;
 	const uint8_t *from = codes ? source->dictionary->values : source->values;
@@ -248,7 +251,8 @@ static void read_values(const struct weir_join_image *image, size_t chunk, int64
 
 int weir_join_image_cells(const struct weir_join_image *image, struct weir_join_keys *keys, struct weir_arena *arena,
 			  const struct weir_join_part *part, const struct weir_join_cell_layout *layout,
-			  struct weir_account *account, struct weir_join_cells *out, bool *is_made, struct weir_error *err)
+			  struct weir_account *account, struct weir_join_cells *out, bool *is_made,
+			  struct weir_error *err)
 {
 	uint64_t values[WEIR_VECTOR_ROWS];
 	int code = weir_join_cells_init(out, account, part->rows, part->least, part->span, err);
@@ -263,7 +267,8 @@ int weir_join_image_cells(const struct weir_join_image *image, struct weir_join_
 			code = read_keys(image, image->chunks.items[i].batch, first, count, keys, arena, err);
 			if (!code && !layout->is_set)
 				read_values(image, i, first, count, layout, values);
-			*is_made = !code && weir_join_cells_add(out, keys, layout->is_set ? NULL : values, part->bits, part->part);
+			*is_made = !code && weir_join_cells_add(out, keys, layout->is_set ? NULL : values, part->bits,
+								part->part);
 		}
 	}
 	if (!*is_made)

@@ -35,7 +35,8 @@ struct weir_join_image {
 	uint64_t bytes;
 };
 
-void weir_join_image_init(struct weir_join_image *image, struct weir_account *account, const struct weir_schema *schema);
+void weir_join_image_init(struct weir_join_image *image, struct weir_account *account,
+			  const struct weir_schema *schema);
 int weir_join_image_add(struct weir_join_image *image, struct weir_run_space *space, struct weir_chunk *chunk,
 			struct weir_error *err);
 int weir_join_image_finish(struct weir_join_image *image, struct weir_error *err); /* after the last was added */
@@ -47,8 +48,8 @@ struct weir_join_part {
 	uint64_t part, rows;
 	uint64_t least, span; /* span 0: no slots */
 };
-/* The least and the greatest of the rows' keys, which are words and whole numbers; *out false: they are not, or too far apart for
- * slots. What is needed meanwhile is in the arena, which is cleared. */
+/* The least and the greatest of the rows' keys, which are words and whole numbers; *out false: they are not, or too far
+ * apart for slots. What is needed meanwhile is in the arena, which is cleared. */
 int weir_join_image_range(const struct weir_join_image *image, struct weir_join_keys *keys, struct weir_arena *arena,
 			  uint64_t span_max, struct weir_join_part *part, struct weir_error *err);
 /* The table of the image's rows. What is needed meanwhile is in the arena, which is cleared. */
@@ -58,6 +59,7 @@ int weir_join_image_index(const struct weir_join_image *image, struct weir_join_
 /* The cells of the image's rows; *is_made false: a key is there twice, and there are none. */
 int weir_join_image_cells(const struct weir_join_image *image, struct weir_join_keys *keys, struct weir_arena *arena,
 			  const struct weir_join_part *part, const struct weir_join_cell_layout *layout,
-			  struct weir_account *account, struct weir_join_cells *out, bool *is_made, struct weir_error *err);
+			  struct weir_account *account, struct weir_join_cells *out, bool *is_made,
+			  struct weir_error *err);
 
 #endif

@@ -35,12 +35,12 @@ struct weir_join_side {
 	struct weir_program **casts; /* NULL: as it is */
 	struct weir_key *keys;
 	struct weir_key_columns key_columns; /* of stored ones */
-	uint32_t number; /* WEIR_JOIN_LEFT_SIDE or the other */
+	uint32_t number;                     /* WEIR_JOIN_LEFT_SIDE or the other */
 	bool is_build;
-	bool keeps_all; /* rows without a partner are wanted */
+	bool keeps_all;                                                   /* rows without a partner are wanted */
 	struct weir_join_chunks WEIR_LIST(struct weir_join_chunk) chunks; /* under the state's lock while they come */
-	_Atomic int64_t loose_bytes; /* relaxed: a figure to stay below */
-	_Atomic uint64_t rows, bytes; /* relaxed: figures for stats */
+	_Atomic int64_t loose_bytes;                                      /* relaxed: a figure to stay below */
+	_Atomic uint64_t rows, bytes;                                     /* relaxed: figures for stats */
 };
 
 enum weir_join_gives { WEIR_JOIN_PAIRS, WEIR_JOIN_SEMI, WEIR_JOIN_ANTI };
@@ -76,8 +76,8 @@ struct weir_join_state {
 	struct weir_join_cell_layout layout;
 	struct weir_join_cells *cells; /* 2^table_bits; NULL: tables */
 	_Atomic bool lacks_cells;      /* relaxed: while they are made; one of them could not be */
-	struct weir_join_part slots; /* the least key and the span, where slots will do */
-	pthread_mutex_t lock; /* guards the sides' lists of chunks while they grow; rank: alone */
+	struct weir_join_part slots;   /* the least key and the span, where slots will do */
+	pthread_mutex_t lock;          /* guards the sides' lists of chunks while they grow; rank: alone */
 };
 
 /* join_state.c. *probe: the side that is asked for row by row. */
@@ -128,7 +128,8 @@ struct weir_join_against {
 	const struct weir_join_cells *cells; /* instead; NULL: tables */
 	uint32_t table_bits;
 	uint64_t *build_seen; /* bits by row number that get set for rows with a partner; NULL: not wanted */
-	/* The build side in pieces: bits of the probe side's rows that had a partner in one, and whether this is the last. */
+	/* The build side in pieces: bits of the probe side's rows that had a partner in one, and whether this is the
+	 * last. */
 	uint64_t *probe_seen;
 	bool is_last;
 };
@@ -141,7 +142,8 @@ int weir_join_probe_drain(struct weir_join_probe *probe, struct weir_vector *out
 /* A vector of the build side's rows from number *row on that have no bit in build_seen; row_count 0 behind the last. */
 int weir_join_probe_rest(struct weir_join_probe *probe, uint64_t *row, struct weir_vector *out, struct weir_error *err);
 
-/* join_pairs.c: the partitions of both sides, in pairs. Once all rows are there, a side's chunks are put in their order. */
+/* join_pairs.c: the partitions of both sides, in pairs. Once all rows are there, a side's chunks are put in their
+ * order. */
 void weir_join_side_sort(struct weir_join_side *side);
 /* Adds the partition's. */
 void weir_join_part_figures(const struct weir_join_side *side, uint32_t part, uint64_t *bytes, uint64_t *rows);

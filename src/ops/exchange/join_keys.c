@@ -14,7 +14,8 @@ bool weir_join_keys_are_words(const struct weir_key_columns *columns)
 	return type->byte_width == 1 || type->byte_width == 2 || type->byte_width == 4 || type->byte_width == 8;
 }
 
-void weir_join_keys_init(struct weir_join_keys *keys, struct weir_account *account, const struct weir_key_columns *columns)
+void weir_join_keys_init(struct weir_join_keys *keys, struct weir_account *account,
+			 const struct weir_key_columns *columns)
 {
 	keys->columns = columns;
 	keys->is_word = weir_join_keys_are_words(columns);
@@ -78,8 +79,9 @@ static inline uint64_t word_at(const void *values, uint32_t width, bool is_signe
 	}
 }
 
-static inline __attribute__((always_inline)) void take_words(struct weir_join_keys *keys, const struct weir_column *column,
-							     uint32_t width, bool is_signed)
+static inline __attribute__((always_inline)) void take_words(struct weir_join_keys *keys,
+							     const struct weir_column *column, uint32_t width,
+							     bool is_signed)
 {
 	const uint32_t *codes = column->form == WEIR_DICTIONARY ? column->values : NULL;
 	const void *values = codes ? column->dictionary->values : column->values;

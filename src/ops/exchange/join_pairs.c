@@ -4,8 +4,9 @@
  *                     └ piece 0 ──────┘└ piece 1 ──────┘
  *     probe, part p:  chunk, chunk, chunk …                  read from its beginning for each piece
  *
- * Mostly there is one piece. One key may have any number of rows, though, and an estimate may have been wrong. Which rows have had
- * a partner is kept as a bit each, where that is asked: of the build side for a piece, of the probe side over all pieces. */
+ * Mostly there is one piece. One key may have any number of rows, though, and an estimate may have been wrong. Which
+ * rows have had a partner is kept as a bit each, where that is asked: of the build side for a piece, of the probe side
+ * over all pieces. */
 #include "ops/exchange/join_impl.h"
 
 #include <stdlib.h>
@@ -152,10 +153,9 @@ static int piece_open(struct weir_join_pairs *pairs, struct weir_error *err)
 	weir_join_image_init(&pair->image, account, state->build.stored);
 	while (pair->build < pair->build_end && !code && pair->image.chunks.count < WEIR_JOIN_CHUNK_ROWS) {
 		rows += (uint64_t)pair->build->rows;
-		if (pair->image.chunks.count &&
-		    pair->image.bytes + weir_chunk_footprint(pair->build->chunk) +
-				    weir_join_table_bytes(&state->build.key_columns, rows) >
-			    (uint64_t)state->piece_bytes)
+		if (pair->image.chunks.count && pair->image.bytes + weir_chunk_footprint(pair->build->chunk) +
+								weir_join_table_bytes(&state->build.key_columns, rows) >
+							(uint64_t)state->piece_bytes)
 			break;
 		code = weir_join_image_add(&pair->image, &state->space, pair->build->chunk, err);
 		pair->build++;
@@ -163,8 +163,8 @@ static int piece_open(struct weir_join_pairs *pairs, struct weir_error *err)
 	if (!code)
 		code = weir_join_image_finish(&pair->image, err);
 	if (!code && pair->image.chunks.count) {
-		code = weir_join_image_index(&pair->image, &pairs->keys, &pairs->arena, &(struct weir_join_part){.rows = rows},
-					     account, &pair->table, err);
+		code = weir_join_image_index(&pair->image, &pairs->keys, &pairs->arena,
+					     &(struct weir_join_part){.rows = rows}, account, &pair->table, err);
 		pair->has_table = !code;
 	}
 	pair->is_last = pair->build == pair->build_end;
@@ -260,7 +260,8 @@ static bool is_void(const struct weir_join_pairs *pairs)
 	const struct weir_join_state *state = pairs->state;
 	bool has_build = pair->build < pair->build_end, has_probe = pair->probe_begin < pair->probe_end;
 
-	return (!has_build && !(has_probe && state->probe.keeps_all)) || (!has_probe && !(has_build && state->build.keeps_all));
+	return (!has_build && !(has_probe && state->probe.keeps_all)) ||
+	       (!has_probe && !(has_build && state->build.keeps_all));
 }
 
 int weir_join_pairs_next(struct weir_join_pairs *pairs, struct weir_vector *out, enum weir_progress *progress,

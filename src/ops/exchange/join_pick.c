@@ -16,8 +16,9 @@ static inline const void *values_in(const struct weir_column *column)
 	return column->form == WEIR_DICTIONARY ? column->dictionary->values : column->values;
 }
 
-static int put_validity(const struct weir_column *const *sources, uint32_t source_count, const struct weir_join_pick *picks,
-			uint32_t count, struct weir_arena *arena, struct weir_column *out, struct weir_error *err)
+static int put_validity(const struct weir_column *const *sources, uint32_t source_count,
+			const struct weir_join_pick *picks, uint32_t count, struct weir_arena *arena,
+			struct weir_column *out, struct weir_error *err)
 {
 	bool has_nulls = false;
 	uint64_t *words;
@@ -43,7 +44,8 @@ static inline bool is_sparse(const struct weir_selection *wanted, uint32_t count
 
 static inline __attribute__((always_inline)) void put_some(const struct weir_column *const *sources,
 							   const struct weir_join_pick *picks,
-							   const struct weir_selection *wanted, uint8_t *to, size_t width)
+							   const struct weir_selection *wanted, uint8_t *to,
+							   size_t width)
 {
 	for (uint32_t k = 0; k < wanted->count; k++) {
 		uint32_t i = wanted->rows[k];
@@ -55,8 +57,8 @@ static inline __attribute__((always_inline)) void put_some(const struct weir_col
 }
 
 static inline __attribute__((always_inline)) void put_width(const struct weir_column *const *sources,
-							    const struct weir_join_pick *picks, uint32_t count, uint8_t *to,
-							    size_t width)
+							    const struct weir_join_pick *picks, uint32_t count,
+							    uint8_t *to, size_t width)
 {
 	for (uint32_t i = 0; i < count; i++) {
 		const struct weir_column *source = sources[picks[i].source];
@@ -67,8 +69,8 @@ static inline __attribute__((always_inline)) void put_width(const struct weir_co
 }
 
 static int put_fixed(const struct weir_column *const *sources, const struct weir_join_pick *picks, uint32_t count,
-		     const struct weir_selection *wanted, size_t width, struct weir_arena *arena, struct weir_column *out,
-		     struct weir_error *err)
+		     const struct weir_selection *wanted, size_t width, struct weir_arena *arena,
+		     struct weir_column *out, struct weir_error *err)
 {
 	uint8_t *to = weir_arena_alloc_aligned(arena, (size_t)count * width + 8, err);
 
@@ -161,9 +163,10 @@ static int put_nested(const struct weir_column *const *sources, const struct wei
 	return code;
 }
 
-int weir_join_pick_column(const struct weir_column *const *sources, uint32_t source_count, const struct weir_join_pick *picks,
-			  uint32_t count, const struct weir_selection *wanted, struct weir_account *account,
-			  struct weir_arena *arena, struct weir_column *out, struct weir_array **nested, struct weir_error *err)
+int weir_join_pick_column(const struct weir_column *const *sources, uint32_t source_count,
+			  const struct weir_join_pick *picks, uint32_t count, const struct weir_selection *wanted,
+			  struct weir_account *account, struct weir_arena *arena, struct weir_column *out,
+			  struct weir_array **nested, struct weir_error *err)
 {
 	static const uint64_t nothing[1];
 	const struct weir_type *type = sources[picks[0].source]->type, *values = weir_type_values(type);

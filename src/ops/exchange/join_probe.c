@@ -1,8 +1,8 @@
 /* Vectors of the probe side against tables of the build side.
  *
- * Where each row has one partner at most, the vector stays what it is: its selection shrinks, or does not, and columns of the
- * build side are added, with values at the rows' own places. Columns that nobody has decoded yet stay so. Else the rows of a
- * vector, with one partner after another, are written out anew, a vector at a time. */
+ * Where each row has one partner at most, the vector stays what it is: its selection shrinks, or does not, and columns
+ * of the build side are added, with values at the rows' own places. Columns that nobody has decoded yet stay so. Else
+ * the rows of a vector, with one partner after another, are written out anew, a vector at a time. */
 #include "ops/exchange/join_impl.h"
 
 #include <string.h>
@@ -167,7 +167,8 @@ static void mark(struct weir_join_probe *probe)
 
 /* ---- one partner at most ---- */
 
-/* Columns of the build side at the places of `count` picks; `wanted`: at some of them, what is at the others is nobody's concern. */
+/* Columns of the build side at the places of `count` picks; `wanted`: at some of them, what is at the others is
+ * nobody's concern. */
 static int add_build(struct weir_join_probe *probe, uint32_t output, uint32_t count, bool may_lack,
 		     const struct weir_selection *wanted, struct weir_error *err)
 {
@@ -184,7 +185,8 @@ static int add_build(struct weir_join_probe *probe, uint32_t output, uint32_t co
 }
 
 /* The same out of cells, for all places of the vector. */
-static int add_cells(struct weir_join_probe *probe, uint32_t output, uint32_t count, bool may_lack, struct weir_error *err)
+static int add_cells(struct weir_join_probe *probe, uint32_t output, uint32_t count, bool may_lack,
+		     struct weir_error *err)
 {
 	const struct weir_join_cell_layout *layout = &probe->state->layout;
 	struct weir_column *out = &probe->columns[output];
@@ -267,7 +269,8 @@ static uint32_t choose_found(struct weir_join_probe *probe)
 }
 
 /* The same where rows without a partner are wanted too, or are remembered. */
-static uint32_t pick_all(struct weir_join_probe *probe, const struct weir_vector *vector, uint64_t first, bool *may_lack)
+static uint32_t pick_all(struct weir_join_probe *probe, const struct weir_vector *vector, uint64_t first,
+			 bool *may_lack)
 {
 	bool keeps_all = probe->state->probe.keeps_all;
 	uint32_t nobody = (uint32_t)probe->against.image->chunks.count, count = 0;
@@ -282,7 +285,8 @@ static uint32_t pick_all(struct weir_join_probe *probe, const struct weir_vector
 		bool has_partner = probe->found[row].count > 0;
 		bool lacks = keeps_all && !has_partner && probe->against.is_last && !has_bit(seen, first + row);
 
-		probe->picks[row] = has_partner ? pick_of(probe->found[row].first) : (struct weir_join_pick){.source = nobody};
+		probe->picks[row] = has_partner ? pick_of(probe->found[row].first)
+						: (struct weir_join_pick){.source = nobody};
 		if (seen && has_partner)
 			set_bit(seen, first + row);
 		*may_lack |= lacks;
@@ -292,7 +296,8 @@ static uint32_t pick_all(struct weir_join_probe *probe, const struct weir_vector
 	return count;
 }
 
-static int push_single(struct weir_join_probe *probe, struct weir_vector *vector, uint64_t first, struct weir_error *err)
+static int push_single(struct weir_join_probe *probe, struct weir_vector *vector, uint64_t first,
+		       struct weir_error *err)
 {
 	const struct weir_join_state *state = probe->state;
 	bool may_lack = false;
@@ -338,7 +343,8 @@ static int write_out(struct weir_join_probe *probe, struct weir_vector *out, enu
 
 		probe->own_picks[count] = (struct weir_join_pick){.row = row};
 		if (found->count) {
-			probe->picks[count++] = pick_of(found->count == 1 ? found->first : probe->rows_of[row][probe->partner]);
+			probe->picks[count++] = pick_of(found->count == 1 ? found->first
+									  : probe->rows_of[row][probe->partner]);
 		} else {
 			probe->picks[count++] = (struct weir_join_pick){.source = nobody};
 			may_lack = true;
@@ -356,8 +362,8 @@ static int write_out(struct weir_join_probe *probe, struct weir_vector *out, enu
 			continue;
 		}
 		own = &input->columns[state->outputs[i].probe];
-		code = weir_join_pick_column(&own, 1, probe->own_picks, count, NULL, &probe->account, &probe->arena, &probe->columns[i],
-				       &probe->nested[i], err);
+		code = weir_join_pick_column(&own, 1, probe->own_picks, count, NULL, &probe->account, &probe->arena,
+					     &probe->columns[i], &probe->nested[i], err);
 		probe->columns[i].type = state->schema->fields[i].type;
 	}
 	*out = (struct weir_vector){.row_count = count,
@@ -462,8 +468,8 @@ static int add_nulls(struct weir_join_probe *probe, uint32_t output, uint32_t co
 	if (!lacking.values)
 		return err->code;
 	memset(probe->own_picks, 0, count * sizeof(*probe->own_picks));
-	return weir_join_pick_column(&source, 1, probe->own_picks, count, NULL, &probe->account, &probe->arena, &probe->columns[output],
-			       &probe->nested[output], err);
+	return weir_join_pick_column(&source, 1, probe->own_picks, count, NULL, &probe->account, &probe->arena,
+				     &probe->columns[output], &probe->nested[output], err);
 }
 
 int weir_join_probe_rest(struct weir_join_probe *probe, uint64_t *row, struct weir_vector *out, struct weir_error *err)

@@ -6,7 +6,8 @@
  *     4  settle: what is loose of it                              (the same)
  *     5  the join's source: vectors of the probe side's own chain, or of pairs of partitions
  *
- * What the phases share is in join_state.c; rows on their way into the store are join_side.c's, pairs of partitions join_pairs.c's. */
+ * What the phases share is in join_state.c; rows on their way into the store are join_side.c's, pairs of partitions
+ * join_pairs.c's. */
 #include "ops/exchange/join_impl.h"
 
 enum { SPLIT_BYTES = 4 << 20 }; /* of partitions: less are taken together */
@@ -17,7 +18,8 @@ struct join_source {
 	struct weir_join_state *state;
 	struct weir_join_gate *gate;
 	const struct weir_fragment *chain; /* of the probe side */
-	_Atomic bool enough;               /* a limit inside it has all its rows; relaxed: later splits give none anyway */
+	/* a limit inside it has all its rows; relaxed: later splits give none anyway */
+	_Atomic bool enough;
 	uint64_t split_count;
 	uint32_t part; /* the next that no split has */
 	bool is_sorted;
@@ -25,7 +27,7 @@ struct join_source {
 
 struct join_split {
 	struct weir_split_info info;
-	void *inner;                  /* of the chain's source */
+	void *inner; /* of the chain's source */
 	uint32_t part_first, part_end;
 };
 
@@ -43,7 +45,7 @@ struct source_lane {
 	struct weir_join_projection projection;
 	struct weir_join_probe *probe;
 	bool has_more;
-	bool is_open; /* a split of the chain */
+	bool is_open;                  /* a split of the chain */
 	struct weir_join_pairs *pairs; /* NULL: the chain */
 };
 
@@ -70,9 +72,8 @@ static bool next_parts(struct join_source *source, struct join_split *split)
 			atomic_store_explicit(&state->part_rows_max, rows, memory_order_relaxed);
 	}
 	split->part_end = source->part;
-	split->info = (struct weir_split_info){.rows_est = (int64_t)rows_sum,
-					       .bytes_est = bytes,
-					       .memory_est = (uint64_t)state->piece_bytes};
+	split->info = (struct weir_split_info){
+		.rows_est = (int64_t)rows_sum, .bytes_est = bytes, .memory_est = (uint64_t)state->piece_bytes};
 	return rows_sum > 0;
 }
 

@@ -1,8 +1,9 @@
-/* A side of a join in the store. A lane gathers its split's rows into a batch; a full batch, or the split's last one, becomes
- * chunks: one a partition, or as they lie.
+/* A side of a join in the store. A lane gathers its split's rows into a batch; a full batch, or the split's last one,
+ * becomes chunks: one a partition, or as they lie.
  *
- * Rows stay loose while the build side is small enough to be held as a whole, and where a batch has so few that partitions
- * would be crumbs. If there turn out to be many, a phase of its own reads the loose ones again and puts them into partitions.
+ * Rows stay loose while the build side is small enough to be held as a whole, and where a batch has so few that
+ * partitions would be crumbs. If there turn out to be many, a phase of its own reads the loose ones again and puts them
+ * into partitions.
  *
  * Without an interest in rows that have no partner, those with a null key are left out here. */
 #include "ops/exchange/join_impl.h"
@@ -41,7 +42,8 @@ void weir_join_projection_release(struct weir_join_projection *projection)
 		weir_evaluator_free(projection->evaluators[i]);
 	weir_free(projection->account, projection->evaluators,
 		  projection->evaluators ? count * sizeof(*projection->evaluators) : 0);
-	weir_free(projection->account, projection->columns, projection->columns ? count * sizeof(*projection->columns) : 0);
+	weir_free(projection->account, projection->columns,
+		  projection->columns ? count * sizeof(*projection->columns) : 0);
 	*projection = (struct weir_join_projection){0};
 }
 
@@ -81,7 +83,7 @@ struct sink_lane {
 	struct weir_join_side *side;
 	struct weir_join_projection projection;
 	struct weir_gather *gather;
-	int64_t rows_full; /* of the last batch that became full; 0: none did */
+	int64_t rows_full;                /* of the last batch that became full; 0: none did */
 	struct WEIR_LIST(uint16_t) slots; /* the hash's upper bits of each gathered row */
 	struct weir_join_chunks chunks;   /* of this split; in the session's memory */
 	struct weir_join_keys keys;
@@ -175,8 +177,8 @@ static int put(struct sink_lane *lane, const struct weir_batch *batch, uint16_t 
 	return code;
 }
 
-static int put_slice(struct sink_lane *lane, const struct weir_batch *batch, int64_t first, int64_t count, uint16_t part,
-		     struct weir_error *err)
+static int put_slice(struct sink_lane *lane, const struct weir_batch *batch, int64_t first, int64_t count,
+		     uint16_t part, struct weir_error *err)
 {
 	uint32_t n = 0;
 	struct weir_array **columns = weir_alloc_zero(&lane->account, batch->column_count * sizeof(*columns), err);
@@ -211,8 +213,8 @@ static int put_loose(struct sink_lane *lane, const struct weir_batch *batch, int
 	return code;
 }
 
-/* Rows in the order of their partitions, by counting; then each partition's as chunks. Many rows are taken at once, column by column:
- * what is read of one stays in the cache until its neighbours are wanted. */
+/* Rows in the order of their partitions, by counting; then each partition's as chunks. Many rows are taken at once,
+ * column by column: what is read of one stays in the cache until its neighbours are wanted. */
 static int put_parts(struct sink_lane *lane, const struct weir_batch *batch, struct weir_error *err)
 {
 	uint32_t bits = lane->side->state->part_bits, parts = 1u << bits;
@@ -241,10 +243,12 @@ static int put_parts(struct sink_lane *lane, const struct weir_batch *batch, str
 				taken_begin = begin;
 				taken_end = begin + (count / TAKEN_PARTS > here ? count / TAKEN_PARTS : here);
 				taken_end = taken_end < count ? taken_end : count;
-				code = weir_batch_take(&lane->account, batch, rows + begin, (int64_t)(taken_end - begin), &taken, err);
+				code = weir_batch_take(&lane->account, batch, rows + begin,
+						       (int64_t)(taken_end - begin), &taken, err);
 			}
 			if (!code)
-				code = put_slice(lane, taken, (int64_t)(begin - taken_begin), (int64_t)here, (uint16_t)p, err);
+				code = put_slice(lane, taken, (int64_t)(begin - taken_begin), (int64_t)here,
+						 (uint16_t)p, err);
 			begin += here;
 		}
 	}
@@ -296,7 +300,8 @@ static int take_slots(struct sink_lane *lane, struct weir_vector *vector, struct
 	if (!code && !lane->side->keeps_all)
 		vector->selection = (struct weir_selection){.count = keys->count, .rows = keys->rows};
 	if (!code)
-		code = weir_list_reserve(&lane->slots, &lane->account, err, lane->slots.count + vector->selection.count);
+		code = weir_list_reserve(&lane->slots, &lane->account, err,
+					 lane->slots.count + vector->selection.count);
 	if (code)
 		return code;
 	if (keys->count == vector->selection.count) {
@@ -332,7 +337,8 @@ static int push(void *object, struct weir_vector *vector, struct weir_error *err
 	if (code || !vector->selection.count)
 		return code;
 	code = weir_gather_push(lane->gather, vector, err);
-	if (code || ((int64_t)weir_gather_bytes(lane->gather) < state->batch_bytes && lane->slots.count <= UINT32_MAX / 2))
+	if (code ||
+	    ((int64_t)weir_gather_bytes(lane->gather) < state->batch_bytes && lane->slots.count <= UINT32_MAX / 2))
 		return code;
 	lane->rows_full = weir_gather_rows(lane->gather);
 	code = seal(lane, err);
@@ -356,7 +362,8 @@ static int split_end(void *object, struct weir_error *err)
 	for (size_t i = 0; i < lane->chunks.count && !code; i++) {
 		side->chunks.items[side->chunks.count++] = lane->chunks.items[i];
 		if (!lane->sink->settles) {
-			atomic_fetch_add_explicit(&side->rows, (uint64_t)lane->chunks.items[i].rows, memory_order_relaxed);
+			atomic_fetch_add_explicit(&side->rows, (uint64_t)lane->chunks.items[i].rows,
+						  memory_order_relaxed);
 			atomic_fetch_add_explicit(&side->bytes, (uint64_t)chunk_bytes(&lane->chunks.items[i]),
 						  memory_order_relaxed);
 		}
@@ -367,13 +374,14 @@ static int split_end(void *object, struct weir_error *err)
 	return code;
 }
 
-static int table_of_part(struct weir_join_side *side, uint32_t part, struct weir_join_keys *keys, struct weir_arena *arena,
-			 struct weir_error *err)
+static int table_of_part(struct weir_join_side *side, uint32_t part, struct weir_join_keys *keys,
+			 struct weir_arena *arena, struct weir_error *err)
 {
 	struct weir_join_state *state = side->state;
 	struct weir_join_part here = {.bits = state->table_bits,
 				      .part = part,
-				      .rows = atomic_load_explicit(&side->rows, memory_order_relaxed) >> state->table_bits,
+				      .rows = atomic_load_explicit(&side->rows, memory_order_relaxed) >>
+					      state->table_bits,
 				      .least = state->slots.least,
 				      .span = state->slots.span};
 	bool is_made = false;
@@ -455,7 +463,9 @@ static bool exchange_counts(const void *object, struct weir_exchange_counts *out
 			 atomic_load_explicit(&state->probe.bytes, memory_order_relaxed),
 		.bytes_spilled = atomic_load_explicit(&state->space.spilled, memory_order_relaxed),
 		.bytes_read = atomic_load_explicit(&state->space.read, memory_order_relaxed),
-		.partitions = atomic_load_explicit(&state->is_partitioned, memory_order_relaxed) ? 1u << state->part_bits : 0,
+		.partitions = atomic_load_explicit(&state->is_partitioned, memory_order_relaxed)
+				      ? 1u << state->part_bits
+				      : 0,
 		.rows_max = atomic_load_explicit(&state->part_rows_max, memory_order_relaxed),
 		.depth = atomic_load_explicit(&state->depth, memory_order_relaxed),
 	};
@@ -502,13 +512,13 @@ int weir_join_sink_new(struct weir_join_side *side, bool settles, void **out, st
 struct settle_source {
 	struct weir_join_side *side;
 	bool is_begun;
-	size_t next;       /* chunk that is looked at next */
+	size_t next;        /* chunk that is looked at next */
 	size_t chunk_count; /* when it began: the sink adds more */
 	uint32_t splits;
 };
 
 struct settle_split {
-	size_t first, last;  /* chunks */
+	size_t first, last; /* chunks */
 	uint32_t table;
 };
 
@@ -587,14 +597,16 @@ static int decide(struct settle_source *source, struct weir_error *err)
 		return WEIR_OK;
 	for (uint32_t i = 0; i < side->stored->field_count; i++)
 		strings += weir_type_values(side->stored->fields[i].type)->layout == WEIR_LAYOUT_BYTES;
-	bytes = (uint64_t)atomic_load_explicit(&side->loose_bytes, memory_order_relaxed) + rows * 16 * (uint64_t)strings;
+	bytes = (uint64_t)atomic_load_explicit(&side->loose_bytes, memory_order_relaxed) +
+		rows * 16 * (uint64_t)strings;
 	fits = state->loose_max > 0 && (int64_t)bytes <= state->held_max && source->chunk_count < WEIR_JOIN_CHUNK_ROWS;
 	code = fits ? open_image(source, rows, err) : WEIR_OK;
 	if (code)
 		return code;
 	if (fits)
 		plan_cells(state);
-	if (state->layout.is_wanted && (int64_t)(bytes + weir_join_cells_bytes(rows, state->slots.span)) > state->held_max)
+	if (state->layout.is_wanted &&
+	    (int64_t)(bytes + weir_join_cells_bytes(rows, state->slots.span)) > state->held_max)
 		state->layout.is_wanted = false;
 	bytes += state->slots.span ? (state->slots.span + rows) * sizeof(uint32_t)
 				   : weir_join_table_bytes(&side->key_columns, rows);
@@ -613,7 +625,8 @@ static int decide(struct settle_source *source, struct weir_error *err)
 	return state->tables && (state->cells || !state->layout.is_wanted) ? WEIR_OK : err->code;
 }
 
-static int settle_next_split(void *object, struct weir_split_info *out, void **split_out, bool *done, struct weir_error *err)
+static int settle_next_split(void *object, struct weir_split_info *out, void **split_out, bool *done,
+			     struct weir_error *err)
 {
 	struct settle_source *source = object;
 	struct weir_join_side *side = source->side;
@@ -760,7 +773,8 @@ static void settle_free(void *object)
 		.lane_new = settle_lane_new, .split_open = settle_open, .next = settle_next,                           \
 		.split_abort = settle_abort, .lane_free = settle_lane_free, .free = settle_free,                       \
 	}
-const struct weir_source_ops weir_join_settle_ops[WEIR_JOIN_SIDES] = {SETTLE_OPS("join left"), SETTLE_OPS("join right")};
+const struct weir_source_ops weir_join_settle_ops[WEIR_JOIN_SIDES] = {SETTLE_OPS("join left"),
+								      SETTLE_OPS("join right")};
 #undef SETTLE_OPS
 
 int weir_join_settle_new(struct weir_join_side *side, void **out, struct weir_error *err)

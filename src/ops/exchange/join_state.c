@@ -1,8 +1,8 @@
-/* What the phases of a join share: which side is held and which is asked for row by row (the build and the probe side), which columns
- * each keeps in the store and which of them are keys, and who may have how much of the memory.
+/* What the phases of a join share: which side is held and which is asked for row by row (the build and the probe side),
+ * which columns each keeps in the store and which of them are keys, and who may have how much of the memory.
  *
- * A column is stored once, also where it is a key and a column of the result; a key whose type is not that in which both sides
- * are compared is stored a second time, cast. */
+ * A column is stored once, also where it is a key and a column of the result; a key whose type is not that in which
+ * both sides are compared is stored a second time, cast. */
 #include "ops/exchange/join_impl.h"
 
 #include "ops/ops_impl.h"
@@ -86,7 +86,8 @@ static uint32_t store_column(struct stored *stored, const struct weir_schema *sc
 }
 
 /* A key as it is compared: the column itself where its values have that type. */
-static uint32_t store_key(struct stored *stored, const struct weir_schema *schema, uint32_t from, const struct weir_type *type)
+static uint32_t store_key(struct stored *stored, const struct weir_schema *schema, uint32_t from,
+			  const struct weir_type *type)
 {
 	for (uint32_t i = 0; i < stored->count; i++) {
 		if (stored->from[i] == from && weir_type_equal(weir_type_values(stored->fields[i].type), type, false))
@@ -105,7 +106,8 @@ static int side_casts(struct weir_join_side *side, struct weir_error *err)
 		const struct weir_type *type = side->stored->fields[i].type;
 
 		if (!weir_type_equal(type, side->input->fields[side->from[i]].type, false))
-			code = weir_op_cast_program(side->state->account, side->input, side->from[i], type, &side->casts[i], err);
+			code = weir_op_cast_program(side->state->account, side->input, side->from[i], type,
+						    &side->casts[i], err);
 	}
 	return code;
 }
@@ -121,11 +123,13 @@ static int side_init(struct weir_join_state *state, struct weir_join_side *side,
 	side->input = schema;
 	side->key_columns.count = joining->key_count;
 	stored.from = stored.fields ? weir_arena_alloc_zero(arena, (most + 1) * sizeof(*stored.from), err) : NULL;
-	side->keys = stored.from ? weir_alloc_zero(state->account, joining->key_count * sizeof(*side->keys), err) : NULL;
+	side->keys = stored.from ? weir_alloc_zero(state->account, joining->key_count * sizeof(*side->keys), err)
+				 : NULL;
 	if (!side->keys)
 		return err->code;
 	for (uint32_t i = 0; i < columns; i++) {
-		uint32_t from = joining->columns[i].from[s], *to = side->is_build ? &state->outputs[i].build : &state->outputs[i].probe;
+		uint32_t from = joining->columns[i].from[s],
+			 *to = side->is_build ? &state->outputs[i].build : &state->outputs[i].probe;
 		const struct weir_type *type;
 
 		*to = WEIR_JOIN_NONE;
@@ -205,23 +209,26 @@ static enum weir_join_gives gives(enum weir_join_how how)
 	return how == WEIR_JOIN_LEFT_ANTI || how == WEIR_JOIN_RIGHT_ANTI ? WEIR_JOIN_ANTI : WEIR_JOIN_PAIRS;
 }
 
-/* Whether a partition of the build side fits, with its table, into a piece: else the other side is read again. Of narrow rows the table is
- * the larger part. */
+/* Whether a partition of the build side fits, with its table, into a piece: else the other side is read again. Of
+ * narrow rows the table is the larger part. */
 static bool piece_holds_part(const struct weir_join_state *state, int64_t bytes, int64_t rows)
 {
 	if (bytes < 0)
 		return false; /* nobody knows: it is cut at all only if there is much */
 	rows = rows < 0 ? bytes / ROW_BYTES_EST : rows;
 	rows >>= state->part_bits;
-	return (bytes >> state->part_bits) + (int64_t)weir_join_table_bytes(&state->build.key_columns, (uint64_t)rows) <=
+	return (bytes >> state->part_bits) +
+		       (int64_t)weir_join_table_bytes(&state->build.key_columns, (uint64_t)rows) <=
 	       state->piece_bytes / 4 * 3;
 }
 
-static void share_memory(struct weir_join_state *state, const struct weir_joining *joining, int64_t limit, uint32_t build)
+static void share_memory(struct weir_join_state *state, const struct weir_joining *joining, int64_t limit,
+			 uint32_t build)
 {
 	int64_t threads = state->threads, bytes = joining->bytes_est[build];
 
-	/* Rather few lanes with large batches, and so many partitions, than many: of a partition that does not fit the other side is read again. */
+	/* Rather few lanes with large batches, and so many partitions, than many: of a partition that does not fit the
+	 * other side is read again. */
 	state->lanes = (uint32_t)between(limit / 6 / BATCH_BYTES_GOOD, 1, threads);
 	state->batch_bytes = between(limit / 6 / state->lanes, BATCH_BYTES_MIN, BATCH_BYTES_MAX);
 	state->space.resident_max = between(limit / 3 - RESIDENT_LESS, 0, INT64_MAX);
@@ -231,7 +238,8 @@ static void share_memory(struct weir_join_state *state, const struct weir_joinin
 	state->part_bits = joining->partitions || bytes ? PART_BITS_MIN : PART_BITS_EST;
 	/* Not so many that a batch has little more than crumbs for each, with a page half empty behind every one. */
 	while (state->part_bits < PART_BITS_MAX &&
-	       (1u << state->part_bits < joining->partitions || !piece_holds_part(state, bytes, joining->rows_est[build])) &&
+	       (1u << state->part_bits < joining->partitions ||
+		!piece_holds_part(state, bytes, joining->rows_est[build])) &&
 	       (int64_t)WEIR_JOIN_CRUMB_BYTES << (state->part_bits + 2) <= state->batch_bytes)
 		state->part_bits++;
 }
@@ -259,7 +267,8 @@ int weir_join_state_new(struct weir_op_env *env, const struct weir_joining *join
 	state->build.number = 1 - *probe;
 	state->probe.keeps_all = keeps_all(joining->how, *probe);
 	state->build.keeps_all = keeps_all(joining->how, 1 - *probe);
-	state->outputs = weir_alloc_zero(env->account, (joining->schema->field_count + 1) * sizeof(*state->outputs), err);
+	state->outputs = weir_alloc_zero(env->account, (joining->schema->field_count + 1) * sizeof(*state->outputs),
+					 err);
 	if (!state->outputs)
 		code = err->code;
 	if (!code)

@@ -26,8 +26,8 @@ uint64_t weir_join_table_bytes(const struct weir_key_columns *columns, uint64_t 
 	return weir_join_keys_are_words(columns) ? bytes : bytes + capacity_for(rows) * sizeof(uint32_t) + rows * 48;
 }
 
-int weir_join_table_init(struct weir_join_table *table, struct weir_account *account, const struct weir_key_columns *columns,
-			 uint64_t keys_est, struct weir_error *err)
+int weir_join_table_init(struct weir_join_table *table, struct weir_account *account,
+			 const struct weir_key_columns *columns, uint64_t keys_est, struct weir_error *err)
 {
 	*table = (struct weir_join_table){.account = account, .capacity = capacity_for(keys_est)};
 	table->is_word = weir_join_keys_are_words(columns);
@@ -39,15 +39,16 @@ int weir_join_table_init(struct weir_join_table *table, struct weir_account *acc
 	if (table->entries && !table->is_word)
 		table->places = weir_alloc(account, table->capacity * sizeof(*table->places), err);
 	if (!table->entries || (!table->is_word && !table->places) ||
-	    weir_join_filter_init(&table->filter, account, table->capacity, table->capacity * sizeof(*table->entries), err)) {
+	    weir_join_filter_init(&table->filter, account, table->capacity, table->capacity * sizeof(*table->entries),
+				  err)) {
 		weir_join_table_release(table);
 		return err->code;
 	}
 	return WEIR_OK;
 }
 
-int weir_join_table_init_slots(struct weir_join_table *table, struct weir_account *account, uint64_t least, uint64_t span,
-			       struct weir_error *err)
+int weir_join_table_init_slots(struct weir_join_table *table, struct weir_account *account, uint64_t least,
+			       uint64_t span, struct weir_error *err)
 {
 	*table = (struct weir_join_table){.account = account, .least = least, .span = span, .is_word = true};
 	table->slots = weir_alloc(account, (span + 2) * sizeof(*table->slots), err);
@@ -125,7 +126,8 @@ static bool same_bytes(const struct weir_join_table *table, uint64_t at, const s
 
 /* The entry with the i-th key, or the free one where it belongs. */
 static inline __attribute__((always_inline)) uint64_t look_up(const struct weir_join_table *table,
-							      const struct weir_join_keys *keys, uint32_t i, bool is_word)
+							      const struct weir_join_keys *keys, uint32_t i,
+							      bool is_word)
 {
 	uint64_t mask = table->capacity - 1, at = keys->hashes[i] & mask;
 
@@ -140,7 +142,8 @@ static inline bool is_of_part(uint64_t hash, uint32_t bits, uint64_t part)
 	return !bits || hash >> (64 - bits) == part;
 }
 
-static int append_key(struct weir_join_table *table, const struct weir_join_keys *keys, uint32_t i, struct weir_error *err)
+static int append_key(struct weir_join_table *table, const struct weir_join_keys *keys, uint32_t i,
+		      struct weir_error *err)
 {
 	uint32_t size;
 	const uint8_t *bytes = weir_key_at(&keys->list, i, &size);
@@ -246,8 +249,8 @@ int weir_join_table_settle(struct weir_join_table *table, enum weir_join_again b
 	return WEIR_OK;
 }
 
-void weir_join_table_place(struct weir_join_table *table, const struct weir_join_keys *keys, uint32_t base, uint32_t bits,
-			   uint64_t part)
+void weir_join_table_place(struct weir_join_table *table, const struct weir_join_keys *keys, uint32_t base,
+			   uint32_t bits, uint64_t part)
 {
 	for (uint32_t i = 0; i < keys->count && table->slots; i++)
 		table->rows[--table->slots[keys->tags[i] - table->least]] = base + keys->rows[i];
@@ -258,7 +261,8 @@ void weir_join_table_place(struct weir_join_table *table, const struct weir_join
 			__builtin_prefetch(&table->entries[keys->hashes[i + AHEAD] & (table->capacity - 1)], 1);
 		if (!is_of_part(keys->hashes[i], bits, part))
 			continue;
-		entry = &table->entries[table->is_word ? look_up(table, keys, i, true) : look_up(table, keys, i, false)];
+		entry = &table->entries[table->is_word ? look_up(table, keys, i, true)
+						       : look_up(table, keys, i, false)];
 		if (entry->count > 1)
 			table->rows[--entry->first] = base + keys->rows[i];
 	}
@@ -306,7 +310,8 @@ static uint32_t sift(const struct weir_join_table *tables, uint32_t bits, const 
 	return count;
 }
 
-static uint32_t find_slots(const struct weir_join_table *table, const struct weir_join_keys *keys, struct weir_join_found *found)
+static uint32_t find_slots(const struct weir_join_table *table, const struct weir_join_keys *keys,
+			   struct weir_join_found *found)
 {
 	uint32_t hits = 0;
 
@@ -319,7 +324,8 @@ static uint32_t find_slots(const struct weir_join_table *table, const struct wei
 			found[i] = (struct weir_join_found){.first = table->slots[at],
 							    .count = table->slots[at + 1] - table->slots[at]};
 		else
-			found[i] = (struct weir_join_found){.first = table->slots[at] - 1, .count = table->slots[at] != 0};
+			found[i] = (struct weir_join_found){.first = table->slots[at] - 1,
+							    .count = table->slots[at] != 0};
 	}
 	/* A row alone is given as itself. */
 	for (uint32_t i = 0; i < keys->count && table->is_listed; i++)

@@ -1,14 +1,14 @@
 /* Few numbers in order, compiled once per CPU level.
  *
- * At v4 by a network: each compares the same places whatever is in them, so nothing is guessed. Eight numbers are a vector; two sorted
- * halves become one by comparing the first with the last, the second with the last but one, and so on, and then, in each half, places
- * that are 1/2, 1/4, 1/8 … of it apart:
+ * At v4 by a network: each compares the same places whatever is in them, so nothing is guessed. Eight numbers are a
+ * vector; two sorted halves become one by comparing the first with the last, the second with the last but one, and so
+ * on, and then, in each half, places that are 1/2, 1/4, 1/8 … of it apart:
  *
  *     1 4 6 8 │ 2 3 5 7   ─▶   1 4 3 2 │ 8 6 5 7   ─▶   1 2 3 4 │ 5 6 8 7   ─▶   1 2 3 4 │ 5 6 7 8
  *
- * Places beyond the last have the greatest number. Of 2^13 random keys, all work counted, one takes 5.5 ns instead of 11 (bench/micro/order_keys.c).
- * Below v4, where vectors have no minimum of such numbers, each is moved in front of those that are greater, which is good for a few that are nearly
- * in order. */
+ * Places beyond the last have the greatest number. Of 2^13 random keys, all work counted, one takes 5.5 ns instead of
+ * 11 (bench/micro/order_keys.c). Below v4, where vectors have no minimum of such numbers, each is moved in front of
+ * those that are greater, which is good for a few that are nearly in order. */
 #include "base/cpu.h"
 #include "ops/exchange/order_impl.h"
 
@@ -96,7 +96,8 @@ INLINE void order_vectors(const uint64_t *from, uint64_t *to, size_t count, int 
 	__m512i vectors[LANES];
 
 	for (int i = 0; i < vector_count; i++)
-		vectors[i] = order_1(_mm512_mask_loadu_epi64(_mm512_set1_epi64(-1), lanes_used(count, i), from + i * LANES));
+		vectors[i] = order_1(
+			_mm512_mask_loadu_epi64(_mm512_set1_epi64(-1), lanes_used(count, i), from + i * LANES));
 	for (int merged = 2; merged <= vector_count; merged *= 2)
 		for (int i = 0; i < vector_count; i += merged)
 			merge_halves(vectors + i, merged);

@@ -252,8 +252,8 @@ static uint8_t put_float(uint8_t *to, const uint8_t *from, uint32_t size, bool t
 }
 
 /* Class and value of a null, or of what lies at `from`; of bits, at bit `place`. The value is `width` bytes. */
-static void put_value(const struct weir_type *type, const struct weir_key *key, bool is_valid, const void *values, uint64_t place,
-		      uint32_t width, uint8_t *to)
+static void put_value(const struct weir_type *type, const struct weir_key *key, bool is_valid, const void *values,
+		      uint64_t place, uint32_t width, uint8_t *to)
 {
 	const uint8_t *from = values;
 
@@ -275,15 +275,16 @@ static void put_value(const struct weir_type *type, const struct weir_key *key, 
 		turn_over(to + 1, width);
 }
 
-static void put_fixed(const struct weir_key *key, const struct values *values, uint32_t row, uint32_t width, uint8_t *to)
+static void put_fixed(const struct weir_key *key, const struct values *values, uint32_t row, uint32_t width,
+		      uint8_t *to)
 {
-	put_value(key->type, key, weir_column_valid(values->column, row), values->values,
-		  place_of(values, row), width, to);
+	put_value(key->type, key, weir_column_valid(values->column, row), values->values, place_of(values, row), width,
+		  to);
 }
 
 /* The usual case on its own: numbers of eight or four bytes. */
-static bool push_numbers(const struct weir_key *key, const struct values *values, const struct weir_selection *selection,
-			 uint8_t *to, uint32_t stride)
+static bool push_numbers(const struct weir_key *key, const struct values *values,
+			 const struct weir_selection *selection, uint8_t *to, uint32_t stride)
 {
 	const struct weir_type *type = key->type;
 	uint64_t flip = key->is_descending ? UINT64_MAX : 0;
@@ -369,12 +370,12 @@ static bool has_large_offsets(const struct weir_type *type)
 	return type->id == WEIR_LARGE_STRING || type->id == WEIR_LARGE_BINARY;
 }
 
-static int push_nested(struct weir_key_list *list, const struct weir_key *key, const struct weir_array *array, int64_t row,
-		       struct weir_error *err);
+static int push_nested(struct weir_key_list *list, const struct weir_key *key, const struct weir_array *array,
+		       int64_t row, struct weir_error *err);
 
 /* The items of a list, each behind a 1, and a 0. */
-static int push_items(struct weir_key_list *list, const struct weir_key *key, const struct weir_array *array, int64_t place,
-		      struct weir_error *err)
+static int push_items(struct weir_key_list *list, const struct weir_key *key, const struct weir_array *array,
+		      int64_t place, struct weir_error *err)
 {
 	const void *offsets = array->buffers[1].data;
 	int64_t begin = place * array->type->list_size, end = begin + array->type->list_size;
@@ -402,8 +403,8 @@ static int push_items(struct weir_key_list *list, const struct weir_key *key, co
 }
 
 /* Class and value of a row of an array. */
-static int push_nested(struct weir_key_list *list, const struct weir_key *key, const struct weir_array *array, int64_t row,
-		       struct weir_error *err)
+static int push_nested(struct weir_key_list *list, const struct weir_key *key, const struct weir_array *array,
+		       int64_t row, struct weir_error *err)
 {
 	const struct weir_type *type = array->type;
 	int64_t place = array->offset + row, begin, end;
@@ -432,7 +433,8 @@ static int push_nested(struct weir_key_list *list, const struct weir_key *key, c
 		const void *offsets = array->buffers[1].data;
 
 		begin = has_large_offsets(type) ? ((const int64_t *)offsets)[place] : ((const int32_t *)offsets)[place];
-		end = has_large_offsets(type) ? ((const int64_t *)offsets)[place + 1] : ((const int32_t *)offsets)[place + 1];
+		end = has_large_offsets(type) ? ((const int64_t *)offsets)[place + 1]
+					      : ((const int32_t *)offsets)[place + 1];
 		return push_bytes(list, key->is_descending, array->buffers[2].data + begin, (size_t)(end - begin), err);
 	}
 	if (type->id != WEIR_STRUCT)
@@ -442,8 +444,8 @@ static int push_nested(struct weir_key_list *list, const struct weir_key *key, c
 	return code;
 }
 
-static int push_struct(struct weir_key_list *list, const struct weir_key *key, const struct values *values, uint32_t row,
-		       struct weir_error *err)
+static int push_struct(struct weir_key_list *list, const struct weir_key *key, const struct values *values,
+		       uint32_t row, struct weir_error *err)
 {
 	const struct weir_column *column = values->column;
 	bool is_shared = column->form == WEIR_DICTIONARY;
@@ -457,8 +459,8 @@ static int push_struct(struct weir_key_list *list, const struct weir_key *key, c
 	return WEIR_OK;
 }
 
-static int push_row(struct weir_key_list *list, const struct weir_key_columns *columns, const struct weir_vector *vector,
-		    uint32_t row, struct weir_error *err)
+static int push_row(struct weir_key_list *list, const struct weir_key_columns *columns,
+		    const struct weir_vector *vector, uint32_t row, struct weir_error *err)
 {
 	int code = WEIR_OK;
 
@@ -519,7 +521,8 @@ int weir_key_list_push(struct weir_key_list *list, const struct weir_key_columns
 }
 
 /* Where the pair of a type ends that begins at `at`, or beyond `size` where the key was cut within it. */
-static uint32_t pair_end(const struct weir_type *type, bool is_descending, const uint8_t *key, uint32_t size, uint32_t at)
+static uint32_t pair_end(const struct weir_type *type, bool is_descending, const uint8_t *key, uint32_t size,
+			 uint32_t at)
 {
 	const uint8_t zero = is_descending ? 0xff : 0;
 

@@ -5,10 +5,10 @@
  *           └───────┴─────────────┴───────┴─────────────────────┘
  *
  * The class comes first and is the same in both directions: 0 for a value, 1 for NaN, 2 for null, so that numbers come
- * before NaN and NaN before null whichever way they go. Values are big endian with the sign turned around; bytes have each
- * 0x00 followed by 0xff and end in 0x00 0x00, so that no value is the beginning of another. Descending columns have the
- * value's bits turned over. −0.0 is 0.0, unless the key tells them apart. The value of a struct is the pairs of its fields,
- * that of a list the pairs of its items, each behind a 1, and a 0.
+ * before NaN and NaN before null whichever way they go. Values are big endian with the sign turned around; bytes have
+ * each 0x00 followed by 0xff and end in 0x00 0x00, so that no value is the beginning of another. Descending columns
+ * have the value's bits turned over. −0.0 is 0.0, unless the key tells them apart. The value of a struct is the pairs
+ * of its fields, that of a list the pairs of its items, each behind a 1, and a 0.
  *
  * Keys of one list of columns either all have one width, or each has its own.
  */
@@ -35,7 +35,8 @@ struct weir_key_columns {
 
 /* Whether there is an order on the type's values. */
 bool weir_key_type_has_order(const struct weir_type *type);
-/* Whether equal values have equal keys, and others have others: for groups any order will do. Structs too, not lists. */
+/* Whether equal values have equal keys, and others have others: for groups any order will do. Structs too, not
+ * lists. */
 bool weir_key_type_has_groups(const struct weir_type *type);
 /* The width of a list of keys. */
 uint32_t weir_key_columns_width(const struct weir_key *keys, uint32_t count);
@@ -43,7 +44,7 @@ uint32_t weir_key_columns_width(const struct weir_key *keys, uint32_t count);
 /* The keys of some rows, one after another. All-zero with an account is empty; clear keeps the memory. */
 struct weir_key_list {
 	struct weir_account *account;
-	uint32_t width;  /* 0: ends[i] is where key i ends */
+	uint32_t width; /* 0: ends[i] is where key i ends */
 	size_t count, capacity;
 	uint64_t *ends;
 	uint8_t *bytes;

@@ -1,19 +1,21 @@
-/* Each run has a cursor: its next row, and the keys of the next few, or of all where the run lies in memory as it was gathered. A
- * run in chunks has one of them open. There may be hundreds of cursors, so each is kept small.
+/* Each run has a cursor: its next row, and the keys of the next few, or of all where the run lies in memory as it was
+ * gathered. A run in chunks has one of them open. There may be hundreds of cursors, so each is kept small.
  *
  *     cursor 0:  ──●───────●──●────┊●──        keys that are at hand
  *     cursor 1:  ────●─●──●────●───●           its last one is the least of the last ones: no row that is not at hand comes
  *     cursor 2:  ●────●────────●───┊─●─        before it, so all up to here are the next batch
  *
- * Rows are ordered by the batch: those of all cursors up to the bound are put in a row, cursor by cursor, and sorted, which keeps
- * equal ones in the order of their runs. That costs a third of what a heap of cursors does, whose every step is a guess.
- * A vector of it is made column by column. Where a chunk ends the batch does, since its strings point into it; the next chunk is
- * opened when the batch has been handed out. Where the first cursor has many rows before the next one's first, they are taken
- * without looking at others, and rows in order that all come from one place are not moved at all.
+ * Rows are ordered by the batch: those of all cursors up to the bound are put in a row, cursor by cursor, and sorted,
+ * which keeps equal ones in the order of their runs. That costs a third of what a heap of cursors does, whose every
+ * step is a guess. A vector of it is made column by column. Where a chunk ends the batch does, since its strings point
+ * into it; the next chunk is opened when the batch has been handed out. Where the first cursor has many rows before the
+ * next one's first, they are taken without looking at others, and rows in order that all come from one place are not
+ * moved at all.
  *
- * A large row (run.h) is not read before its turn: its key is the fence. There is room for one of them, so it is the only one of its
- * vector. While a fence is the beginning of a key only, rows are picked one at a time, and where beginnings are alike the rows are read for
- * their keys, of which no more is kept than tells them apart. That long keys are equal is known by their sizes and hashes. */
+ * A large row (run.h) is not read before its turn: its key is the fence. There is room for one of them, so it is the
+ * only one of its vector. While a fence is the beginning of a key only, rows are picked one at a time, and where
+ * beginnings are alike the rows are read for their keys, of which no more is kept than tells them apart. That long keys
+ * are equal is known by their sizes and hashes. */
 #include "ops/exchange/merge.h"
 
 #include "ops/exchange/merge_impl.h"
@@ -39,15 +41,16 @@ int weir_merge_new(struct weir_account *account, const struct weir_schema *schem
 	merge->key_columns = *columns;
 	weir_arena_init(&merge->arena, &merge->account);
 	weir_arena_init(&merge->key_arena, &merge->account);
-	merge->key_columns_of =
-		weir_alloc_zero(&merge->account, (schema->field_count + 1) * sizeof(*merge->key_columns_of), err);
+	merge->key_columns_of = weir_alloc_zero(&merge->account,
+						(schema->field_count + 1) * sizeof(*merge->key_columns_of), err);
 	if (!merge->key_columns_of) {
 		weir_merge_free(merge);
 		return err->code;
 	}
 	merge->nested = weir_alloc_zero(&merge->account, (schema->field_count + 1) * sizeof(*merge->nested), err);
 	if (merge->nested)
-		merge->has_nulls = weir_alloc_zero(&merge->account, (schema->field_count + 1) * sizeof(*merge->has_nulls), err);
+		merge->has_nulls = weir_alloc_zero(&merge->account,
+						   (schema->field_count + 1) * sizeof(*merge->has_nulls), err);
 	if (!merge->has_nulls) {
 		weir_merge_free(merge);
 		return err->code;
@@ -96,11 +99,13 @@ static void set_window(struct weir_merge *merge, struct weir_sorted_run *const *
 			greatest_size = runs[i]->last_size;
 		}
 	}
-	if (merge->from.key && least && weir_key_compare(merge->from.key, merge->from.key_size, least, least_size) > 0) {
+	if (merge->from.key && least &&
+	    weir_key_compare(merge->from.key, merge->from.key_size, least, least_size) > 0) {
 		least = merge->from.key;
 		least_size = merge->from.key_size;
 	}
-	if (merge->to.key && greatest && weir_key_compare(merge->to.key, merge->to.key_size, greatest, greatest_size) < 0) {
+	if (merge->to.key && greatest &&
+	    weir_key_compare(merge->to.key, merge->to.key_size, greatest, greatest_size) < 0) {
 		greatest = merge->to.key;
 		greatest_size = merge->to.key_size;
 	}
@@ -123,12 +128,14 @@ static int room_for_rows(struct weir_merge *merge, struct weir_error *err)
 	merge->keys_max = count && BATCH_ROWS / count > KEYS_MIN ? (uint32_t)(BATCH_ROWS / count) : KEYS_MIN;
 	merge->items_max = count * merge->keys_max;
 	merge->items = weir_alloc(&merge->account, merge->items_max * sizeof(*merge->items), err);
-	merge->places = merge->items ? weir_alloc(&merge->account, 2 * merge->items_max * sizeof(*merge->places), err) : NULL;
+	merge->places = merge->items ? weir_alloc(&merge->account, 2 * merge->items_max * sizeof(*merge->places), err)
+				     : NULL;
 	return merge->places ? WEIR_OK : err->code;
 }
 
 /* For an open chunk of each run that has some on disk. */
-static int room_for_copies(struct weir_merge *merge, struct weir_sorted_run *const *runs, size_t count, struct weir_error *err)
+static int room_for_copies(struct weir_merge *merge, struct weir_sorted_run *const *runs, size_t count,
+			   struct weir_error *err)
 {
 	size_t size = 0;
 
@@ -196,7 +203,9 @@ int weir_merge_open(struct weir_merge *merge, struct weir_sorted_run *const *run
 	bytes = rows ? bytes / (uint64_t)rows : 0;
 	merge->row_bytes = (int64_t)bytes;
 	merge->rows_max = bytes ? (uint32_t)(WEIR_VECTOR_BYTES / bytes) : WEIR_VECTOR_ROWS;
-	merge->rows_max = merge->rows_max < 1 ? 1 : merge->rows_max > WEIR_VECTOR_ROWS ? WEIR_VECTOR_ROWS : merge->rows_max;
+	merge->rows_max = merge->rows_max < 1                  ? 1
+			  : merge->rows_max > WEIR_VECTOR_ROWS ? WEIR_VECTOR_ROWS
+							       : merge->rows_max;
 	return code;
 }
 
@@ -229,8 +238,8 @@ static uint32_t rows_in_front(const struct weir_merge *merge, uint32_t number, c
 	return low;
 }
 
-/* Opens the next chunk where one has ended, forgets cursors that are at their end, and sees that all others, where there are several,
- * have keys at hand. */
+/* Opens the next chunk where one has ended, forgets cursors that are at their end, and sees that all others, where
+ * there are several, have keys at hand. */
 static int cursors_ready(struct weir_merge *merge, struct weir_error *err)
 {
 	size_t kept = 0;
@@ -294,10 +303,11 @@ static void collect(struct weir_merge *merge, uint32_t number, const struct head
 		struct head head = weir_cursor_head(merge, number, count);
 
 		/* One that is of the bound's own cursor is not behind it. */
-		if (head.window > bound->window || (head.window == bound->window && number != bound->number &&
-						    !ties_before(merge, &head, bound)))
+		if (head.window > bound->window ||
+		    (head.window == bound->window && number != bound->number && !ties_before(merge, &head, bound)))
 			break;
-		to[count] = (struct weir_windowed){.window = head.window, .row = (uint32_t)(cursor->row + count), .source = number};
+		to[count] = (struct weir_windowed){
+			.window = head.window, .row = (uint32_t)(cursor->row + count), .source = number};
 	}
 	cursor->row += count;
 	merge->item_count += count;
@@ -320,8 +330,8 @@ static void next_batch(struct weir_merge *merge)
 	if (merge->is_exact)
 		weir_windows_order(merge->items, merge->places, merge->places + merge->items_max, merge->item_count);
 	else
-		weir_items_order(merge->views, merge->items, merge->places, merge->places + merge->items_max, merge->item_count,
-				 merge->window_at);
+		weir_items_order(merge->views, merge->items, merge->places, merge->places + merge->items_max,
+				 merge->item_count, merge->window_at);
 	merge->place_bits = weir_place_bits(merge->item_count);
 }
 
@@ -361,8 +371,8 @@ static int pick_streak(struct weir_merge *merge, uint32_t *out, bool *is_slice, 
 	for (uint32_t i = 0; i < count; i++) {
 		int64_t row = cursor->row + i;
 
-		merge->picks[i] =
-			(struct weir_pick){.source = first.number, .row = cursor->order ? cursor->order[row] : (uint32_t)row};
+		merge->picks[i] = (struct weir_pick){.source = first.number,
+						     .row = cursor->order ? cursor->order[row] : (uint32_t)row};
 	}
 	cursor->row += count;
 	*is_slice = !cursor->order;
@@ -493,7 +503,8 @@ int weir_merge_pick(struct weir_merge *merge, uint32_t *out, bool *is_slice, str
 		next_batch(merge);
 	}
 	for (; count < merge->rows_max && merge->item_at < merge->item_count; count++) {
-		const struct weir_windowed *item = &merge->items[weir_place_index(merge->places[merge->item_at], merge->place_bits)];
+		const struct weir_windowed *item =
+			&merge->items[weir_place_index(merge->places[merge->item_at], merge->place_bits)];
 		const uint32_t *order = merge->cursors[item->source].order;
 		bool is_large = merge->cursors[item->source].is_unread;
 
@@ -501,7 +512,8 @@ int weir_merge_pick(struct weir_merge *merge, uint32_t *out, bool *is_slice, str
 			break;
 		has_large |= is_large;
 		merge->item_at++;
-		merge->picks[count] = (struct weir_pick){.source = item->source, .row = order ? order[item->row] : item->row};
+		merge->picks[count] = (struct weir_pick){.source = item->source,
+							 .row = order ? order[item->row] : item->row};
 	}
 	*out = count;
 	return WEIR_OK;
@@ -551,8 +563,9 @@ int weir_merge_next(struct weir_merge *merge, struct weir_vector *out, struct we
 			code = weir_column_from_array(merge->cursors[merge->picks[0].source].batch->columns[i],
 						      merge->picks[0].row, count, &merge->arena, &out->columns[i], err);
 		else
-			code = weir_interleave(merge->cells + i * merge->cursor_count, merge->has_nulls[i], merge->picks, count,
-					       &merge->account, &merge->arena, &out->columns[i], &merge->nested[i], err);
+			code = weir_interleave(merge->cells + i * merge->cursor_count, merge->has_nulls[i],
+					       merge->picks, count, &merge->account, &merge->arena, &out->columns[i],
+					       &merge->nested[i], err);
 	}
 	out->row_count = out->selection.count = count;
 	out->column_count = column_count;
@@ -560,8 +573,8 @@ int weir_merge_next(struct weir_merge *merge, struct weir_vector *out, struct we
 	return code;
 }
 
-/* Whether all rows of the cursor's open chunk come before that of another cursor. No row of it has a key beyond that which the next
- * chunk begins with, or that the run ends with. */
+/* Whether all rows of the cursor's open chunk come before that of another cursor. No row of it has a key beyond that
+ * which the next chunk begins with, or that the run ends with. */
 static bool is_in_front(const struct cursor *cursor, const struct head *first, const struct head *other)
 {
 	const struct weir_sorted_run *run = cursor->run;
@@ -619,14 +632,16 @@ void weir_merge_close(struct weir_merge *merge)
 		weir_cursor_close(cursor);
 		weir_key_list_release(&cursor->few);
 	}
-	weir_free(&merge->account, merge->cursors, merge->cursors ? (merge->cursor_count + 1) * sizeof(*merge->cursors) : 0);
+	weir_free(&merge->account, merge->cursors,
+		  merge->cursors ? (merge->cursor_count + 1) * sizeof(*merge->cursors) : 0);
 	weir_free(&merge->account, merge->items, merge->items ? merge->items_max * sizeof(*merge->items) : 0);
 	weir_free(&merge->account, merge->block_picks, merge->block_picks_max * sizeof(*merge->block_picks));
 	merge->block_picks = NULL;
 	merge->block_picks_max = 0;
 	merge->picks_at = merge->picks_count = 0;
 	weir_free(&merge->account, merge->places, merge->places ? 2 * merge->items_max * sizeof(*merge->places) : 0);
-	weir_free(&merge->account, merge->active, merge->active ? (merge->cursor_count + 1) * sizeof(*merge->active) : 0);
+	weir_free(&merge->account, merge->active,
+		  merge->active ? (merge->cursor_count + 1) * sizeof(*merge->active) : 0);
 	weir_free(&merge->account, merge->views, merge->views ? (merge->cursor_count + 1) * sizeof(*merge->views) : 0);
 	weir_free(&merge->account, merge->cells, merge->cells ? cells_size(merge) : 0);
 	weir_free(&merge->account, merge->copies, merge->copies_size);

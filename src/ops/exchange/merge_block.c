@@ -2,18 +2,19 @@
  *
  *     picks of all rows ─▶ how long strings are ─▶ room in the store ─▶ a piece of a column, in the cache ─▶ its place
  *
- * A vector would be a copy between, and what gathers vectors into a batch another. It needs runs whose rows all stay where they are while the block is
- * made, so those that lie in memory (run.h), and columns that are not nested. Pieces are put into the block by the system, which makes its pages
- * of them: to clear pages, to map them and then to write into them, behind all caches, takes longer than that copy. */
+ * A vector would be a copy between, and what gathers vectors into a batch another. It needs runs whose rows all stay
+ * where they are while the block is made, so those that lie in memory (run.h), and columns that are not nested. Pieces
+ * are put into the block by the system, which makes its pages of them: to clear pages, to map them and then to write
+ * into them, behind all caches, takes longer than that copy. */
 #include "ops/exchange/merge_impl.h"
 
 #include <string.h>
 
 enum {
-	BLOCK_BYTES = 8 << 20,      /* what leaves a lane (ops/chunks.c) */
-	BLOCK_BYTES_MIN = 64 << 10, /* below, a copy costs nothing */
-	BLOCK_ROWS_MAX = 1 << 20,   /* so that picks are no more than the block */
-	PIECE_ROWS = 1 << 13,       /* whose picks are in the cache while one column after the other is filled */
+	BLOCK_BYTES = 8 << 20,        /* what leaves a lane (ops/chunks.c) */
+	BLOCK_BYTES_MIN = 64 << 10,   /* below, a copy costs nothing */
+	BLOCK_ROWS_MAX = 1 << 20,     /* so that picks are no more than the block */
+	PIECE_ROWS = 1 << 13,         /* whose picks are in the cache while one column after the other is filled */
 	PIECE_BYTES = PIECE_ROWS * 8, /* of a column, but of one row */
 };
 
@@ -22,11 +23,11 @@ struct making {
 	const struct weir_schema *schema;
 	uint32_t lane;
 	struct weir_array **columns;
-	uint64_t *places; /* in the block; of strings, their bytes */
+	uint64_t *places;  /* in the block; of strings, their bytes */
 	uint64_t *offsets; /* of strings */
 	uint8_t *piece;
 	size_t piece_size;
-	uint64_t *ends;   /* of the bytes of strings so far, by column */
+	uint64_t *ends; /* of the bytes of strings so far, by column */
 	int64_t rows_max, rows;
 	uint64_t fixed_bytes; /* of a row: all but the bytes of strings */
 	uint64_t bytes;       /* of strings so far */
@@ -42,7 +43,8 @@ static bool can_make(const struct weir_merge *merge, const struct weir_schema *s
 	for (uint32_t i = 0; i < schema->field_count; i++) {
 		const struct weir_type *type = schema->fields[i].type;
 
-		if (type->layout == WEIR_LAYOUT_NESTED || type->layout == WEIR_LAYOUT_NULL || type->id == WEIR_DICTIONARY_TYPE)
+		if (type->layout == WEIR_LAYOUT_NESTED || type->layout == WEIR_LAYOUT_NULL ||
+		    type->id == WEIR_DICTIONARY_TYPE)
 			return false;
 	}
 	return !merge->has_chunks && schema->field_count && merge->cursor_count;
@@ -62,7 +64,8 @@ static unsigned offset_width(const struct weir_type *type)
 	return type->id == WEIR_LARGE_STRING || type->id == WEIR_LARGE_BINARY ? 8 : 4;
 }
 
-/* Everything but values, which have no place yet: validity, bits and offsets are copied into the block, which is little. */
+/* Everything but values, which have no place yet: validity, bits and offsets are copied into the block, which is
+ * little. */
 static int column_begin(struct making *making, uint32_t i, struct weir_error *err)
 {
 	struct weir_account *account = &making->merge->account;
@@ -77,7 +80,8 @@ static int column_begin(struct making *making, uint32_t i, struct weir_error *er
 	if (!code && type->layout == WEIR_LAYOUT_BITS)
 		code = weir_buffer_new(account, bits_size, &column->buffers[1], &to, err);
 	if (!code && type->layout == WEIR_LAYOUT_BYTES) {
-		code = weir_buffer_new(account, ((uint64_t)making->rows_max + 1) * offset_width(type), &column->buffers[1], &to, err);
+		code = weir_buffer_new(account, ((uint64_t)making->rows_max + 1) * offset_width(type),
+				       &column->buffers[1], &to, err);
 		if (!code)
 			memset(to, 0, offset_width(type));
 	}
@@ -97,7 +101,8 @@ static uint32_t count_fitting(struct making *making, const struct weir_pick *pic
 			if (column->type->layout != WEIR_LAYOUT_BYTES)
 				continue;
 			making->places[i] = weir_interleave_ends(cells_of(making, i), picks, count, making->ends[i],
-								 (uint8_t *)column->buffers[1].data + (uint64_t)(making->rows + 1) * width);
+								 (uint8_t *)column->buffers[1].data +
+									 (uint64_t)(making->rows + 1) * width);
 			bytes += making->places[i];
 		}
 		if (bytes > 2 * BLOCK_BYTES)
@@ -117,7 +122,8 @@ static int pick_rows(struct making *making, uint64_t bytes_wanted, struct weir_e
 	struct weir_merge *merge = making->merge;
 	int code = WEIR_OK;
 
-	while (making->rows < making->rows_max && making->bytes + (uint64_t)making->rows * making->fixed_bytes < bytes_wanted) {
+	while (making->rows < making->rows_max &&
+	       making->bytes + (uint64_t)making->rows * making->fixed_bytes < bytes_wanted) {
 		uint32_t left = merge->picks_count - merge->picks_at, count;
 		bool is_slice;
 
@@ -130,7 +136,8 @@ static int pick_rows(struct making *making, uint64_t bytes_wanted, struct weir_e
 			return code;
 		count = making->rows_max - making->rows < left ? (uint32_t)(making->rows_max - making->rows) : left;
 		count = count_fitting(making, merge->picks + merge->picks_at, count);
-		memcpy(merge->block_picks + making->rows, merge->picks + merge->picks_at, count * sizeof(*merge->picks));
+		memcpy(merge->block_picks + making->rows, merge->picks + merge->picks_at,
+		       count * sizeof(*merge->picks));
 		merge->picks_at += count;
 		making->rows += count;
 		if (!count)
@@ -181,11 +188,13 @@ static int room_for_piece(struct making *making, uint64_t size, struct weir_erro
 }
 
 /* Values of rows that were picked, to where they stay. */
-static int put_values(struct making *making, struct weir_chunk *chunk, uint32_t i, int64_t first, uint32_t count, struct weir_error *err)
+static int put_values(struct making *making, struct weir_chunk *chunk, uint32_t i, int64_t first, uint32_t count,
+		      struct weir_error *err)
 {
 	const struct weir_array *column = making->columns[i];
 	const struct weir_pick *picks = making->merge->block_picks + first;
-	uint64_t size = bytes_between(column, first, first + count), at = making->places[i] + bytes_between(column, 0, first);
+	uint64_t size = bytes_between(column, first, first + count),
+		 at = making->places[i] + bytes_between(column, 0, first);
 	int code = room_for_piece(making, size, err);
 
 	if (code || !size)
@@ -194,8 +203,8 @@ static int put_values(struct making *making, struct weir_chunk *chunk, uint32_t 
 		weir_interleave_values(cells_of(making, i), picks, count, column->type->byte_width, making->piece);
 	else
 		weir_interleave_bytes(cells_of(making, i), picks, count,
-				      column->buffers[1].data + (size_t)first * offset_width(column->type), making->piece,
-				      making->piece_size);
+				      column->buffers[1].data + (size_t)first * offset_width(column->type),
+				      making->piece, making->piece_size);
 	return weir_chunk_put(chunk, at, making->piece, size, err);
 }
 
@@ -227,15 +236,18 @@ static void fill_bits(const struct making *making)
 
 		column->length = making->rows;
 		if (column->buffers[0].data)
-			column->null_count = making->rows - weir_interleave_validity(cells_of(making, i), picks, (uint32_t)making->rows,
-										     (uint64_t *)column->buffers[0].data);
+			column->null_count = making->rows - weir_interleave_validity(
+								    cells_of(making, i), picks, (uint32_t)making->rows,
+								    (uint64_t *)column->buffers[0].data);
 		if (column->type->layout == WEIR_LAYOUT_BITS)
-			weir_interleave_bits(cells_of(making, i), picks, (uint32_t)making->rows, (uint64_t *)column->buffers[1].data);
+			weir_interleave_bits(cells_of(making, i), picks, (uint32_t)making->rows,
+					     (uint64_t *)column->buffers[1].data);
 	}
 }
 
 /* The block of the rows that were picked. */
-static int write_block(struct making *making, const struct weir_batch *batch, struct weir_chunk **out, struct weir_error *err)
+static int write_block(struct making *making, const struct weir_batch *batch, struct weir_chunk **out,
+		       struct weir_error *err)
 {
 	struct weir_merge *merge = making->merge;
 	struct weir_block_plan plan;
@@ -246,8 +258,8 @@ static int write_block(struct making *making, const struct weir_batch *batch, st
 
 	if (code)
 		return code;
-	code = weir_chunk_reserve_bare(merge->cursors[0].run->space->store, &merge->account, making->lane, plan.size, &chunk,
-				       &charged, err);
+	code = weir_chunk_reserve_bare(merge->cursors[0].run->space->store, &merge->account, making->lane, plan.size,
+				       &chunk, &charged, err);
 	if (code)
 		return code;
 	weir_block_places(batch, &plan, making->places, making->offsets);
@@ -264,7 +276,8 @@ static int write_block(struct making *making, const struct weir_batch *batch, st
 			column->buffers[2] = (struct weir_buffer){.data = bytes + making->places[i], .size = size};
 			weir_buffer_release(&column->buffers[1]);
 			column->buffers[1] = (struct weir_buffer){.data = bytes + making->offsets[i],
-								  .size = (uint64_t)(making->rows + 1) * offset_width(column->type)};
+								  .size = (uint64_t)(making->rows + 1) *
+									  offset_width(column->type)};
 		}
 	}
 	if (!code)
@@ -298,8 +311,8 @@ static int make(struct making *making, uint64_t bytes_wanted, struct weir_chunk 
 	return code;
 }
 
-int weir_merge_make_chunk(struct weir_merge *merge, const struct weir_schema *schema, uint32_t lane, struct weir_chunk **out,
-			  int64_t *rows, struct weir_error *err)
+int weir_merge_make_chunk(struct weir_merge *merge, const struct weir_schema *schema, uint32_t lane,
+			  struct weir_chunk **out, int64_t *rows, struct weir_error *err)
 {
 	uint32_t count = schema->field_count;
 	struct making making = {.merge = merge, .schema = schema, .lane = lane};
@@ -314,9 +327,11 @@ int weir_merge_make_chunk(struct weir_merge *merge, const struct weir_schema *sc
 	if (bytes < BLOCK_BYTES_MIN)
 		return WEIR_OK;
 	for (uint32_t i = 0; i < count; i++)
-		making.fixed_bytes += schema->fields[i].type->layout == WEIR_LAYOUT_BYTES  ? offset_width(schema->fields[i].type)
-				      : schema->fields[i].type->layout == WEIR_LAYOUT_BITS ? 0
-											    : schema->fields[i].type->byte_width;
+		making.fixed_bytes += schema->fields[i].type->layout == WEIR_LAYOUT_BYTES
+					      ? offset_width(schema->fields[i].type)
+				      : schema->fields[i].type->layout == WEIR_LAYOUT_BITS
+					      ? 0
+					      : schema->fields[i].type->byte_width;
 	making.fixed_bytes += !making.fixed_bytes;
 	making.rows_max = BLOCK_BYTES / (int64_t)making.fixed_bytes + (int64_t)WEIR_VECTOR_ROWS;
 	making.rows_max = making.rows_max < BLOCK_ROWS_MAX ? making.rows_max : BLOCK_ROWS_MAX;
@@ -330,7 +345,8 @@ int weir_merge_make_chunk(struct weir_merge *merge, const struct weir_schema *sc
 	}
 	making.rows_max = (int64_t)merge->block_picks_max;
 	making.columns = weir_alloc_zero(&merge->account, count * sizeof(*making.columns), err);
-	making.places = making.columns ? weir_alloc_zero(&merge->account, 3 * count * sizeof(*making.places), err) : NULL;
+	making.places = making.columns ? weir_alloc_zero(&merge->account, 3 * count * sizeof(*making.places), err)
+				       : NULL;
 	if (making.places) {
 		making.offsets = making.places + count;
 		making.ends = making.offsets + count;

@@ -41,7 +41,8 @@ static bool key_is_before(const struct weir_sorted_run *run, const uint8_t *key,
 	return order ? order < 0 : is_before(run, bound);
 }
 
-int weir_cursor_read_keys(struct weir_merge *merge, struct cursor *cursor, int64_t first, int64_t count, struct weir_error *err)
+int weir_cursor_read_keys(struct weir_merge *merge, struct cursor *cursor, int64_t first, int64_t count,
+			  struct weir_error *err)
 {
 	struct weir_vector rows = {.row_count = (uint32_t)count,
 				   .selection = {.count = (uint32_t)count},
@@ -54,8 +55,8 @@ int weir_cursor_read_keys(struct weir_merge *merge, struct cursor *cursor, int64
 	for (uint32_t k = 0; k < merge->key_columns.count && !code; k++) {
 		uint32_t column = merge->key_columns.keys[k].column;
 
-		code = weir_column_from_array(cursor->batch->columns[column], first, (uint32_t)count,
-					      &merge->key_arena, &rows.columns[column], err);
+		code = weir_column_from_array(cursor->batch->columns[column], first, (uint32_t)count, &merge->key_arena,
+					      &rows.columns[column], err);
 	}
 	weir_key_list_clear(&cursor->few);
 	return code ? code : weir_key_list_push(&cursor->few, &merge->key_columns, &rows, err);
@@ -65,7 +66,8 @@ int weir_cursor_read_keys(struct weir_merge *merge, struct cursor *cursor, int64
 static int rows_before(struct weir_merge *merge, struct cursor *cursor, const struct weir_run_chunk *chunk,
 		       const struct weir_bound *bound, int64_t *out, struct weir_error *err)
 {
-	int64_t low = 0, high = chunk->row_count, before = cursor->run->reserved ? chunk->row_first : 0; /* in the batch */
+	/* in the batch */
+	int64_t low = 0, high = chunk->row_count, before = cursor->run->reserved ? chunk->row_first : 0;
 
 	if (is_of_run(cursor->run, bound)) {
 		low = bound->row - chunk->row_first;
@@ -140,8 +142,8 @@ static size_t chunk_of(const struct weir_sorted_run *run, const struct weir_boun
 	return low ? low - 1 : 0;
 }
 
-/* Whether all rows of a chunk are before the bound, which is a mark or the beginning of a piece: where that is known without looking at
- * them. */
+/* Whether all rows of a chunk are before the bound, which is a mark or the beginning of a piece: where that is known
+ * without looking at them. */
 static bool chunk_is_over(const struct weir_run_chunk *chunk, const struct weir_bound *bound)
 {
 	uint64_t number;
@@ -160,7 +162,8 @@ static int64_t row_of(const struct weir_sorted_run *run, const struct weir_bound
 	return bound && run->chunks.count ? run->chunks.items[chunk_of(run, bound)].row_first : 0;
 }
 
-void weir_runs_forget(struct weir_sorted_run *const *runs, size_t count, const struct weir_bound *from, const struct weir_bound *to)
+void weir_runs_forget(struct weir_sorted_run *const *runs, size_t count, const struct weir_bound *from,
+		      const struct weir_bound *to)
 {
 	struct weir_forgotten forgotten = {0};
 
@@ -169,8 +172,8 @@ void weir_runs_forget(struct weir_sorted_run *const *runs, size_t count, const s
 	weir_forget_flush(&forgotten);
 }
 
-static int chunk_bytes(struct weir_merge *merge, struct cursor *cursor, const struct weir_run_chunk *chunk, const uint8_t **out,
-		       struct weir_error *err)
+static int chunk_bytes(struct weir_merge *merge, struct cursor *cursor, const struct weir_run_chunk *chunk,
+		       const uint8_t **out, struct weir_error *err)
 {
 	size_t size;
 	int code;
@@ -218,15 +221,17 @@ int weir_cursor_show(struct weir_merge *merge, struct cursor *cursor, struct wei
 	return weir_cursor_read_keys(merge, cursor, cursor->row, left < most ? left : most, err);
 }
 
-static int chunk_read(struct weir_merge *merge, struct cursor *cursor, const struct weir_run_chunk *chunk, const uint8_t *bytes,
-		      struct weir_error *err)
+static int chunk_read(struct weir_merge *merge, struct cursor *cursor, const struct weir_run_chunk *chunk,
+		      const uint8_t *bytes, struct weir_error *err)
 {
 	const struct weir_schema *schema = chunk->is_bare ? cursor->run->space->bare : merge->schema;
-	int code = chunk->chunk ? weir_block_open(&merge->account, &merge->cache, bytes, chunk->size, NULL, false, &cursor->opened, err)
+	int code = chunk->chunk ? weir_block_open(&merge->account, &merge->cache, bytes, chunk->size, NULL, false,
+						  &cursor->opened, err)
 				: weir_packed_open(&merge->account, schema, bytes, chunk->size, &cursor->opened, err);
 
 	if (!code)
-		code = weir_run_chunk_complete(cursor->run, chunk, &merge->account, merge->schema, &cursor->opened, err);
+		code = weir_run_chunk_complete(cursor->run, chunk, &merge->account, merge->schema, &cursor->opened,
+					       err);
 	cursor->batch = cursor->opened;
 	return code;
 }
@@ -354,10 +359,12 @@ int weir_cursor_lie(struct weir_merge *merge, struct cursor *cursor, bool *has_r
 	return WEIR_OK;
 }
 
-int weir_cursor_find(struct weir_merge *merge, struct cursor *cursor, const struct head *other, int64_t *count, struct weir_error *err)
+int weir_cursor_find(struct weir_merge *merge, struct cursor *cursor, const struct head *other, int64_t *count,
+		     struct weir_error *err)
 {
 	const struct weir_sorted_run *run = merge->cursors[other->number].run;
-	struct weir_bound bound = {.key = other->key, .key_size = other->key_size, .split = run->split, .part = run->part};
+	struct weir_bound bound = {
+		.key = other->key, .key_size = other->key_size, .split = run->split, .part = run->part};
 	int64_t row;
 	int code;
 
@@ -378,8 +385,10 @@ size_t weir_cursor_first_chunk(const struct weir_sorted_run *run, const struct w
 	return chunk + (run->chunks.count && chunk_is_over(&run->chunks.items[chunk], bound));
 }
 
-/* How many rows of a run are in front of the bound. Where its key is longer than fences are, several chunks come into question. */
-static int rank_in_run(struct weir_merge *merge, struct cursor *cursor, const struct weir_bound *bound, int64_t *out, struct weir_error *err)
+/* How many rows of a run are in front of the bound. Where its key is longer than fences are, several chunks come into
+ * question. */
+static int rank_in_run(struct weir_merge *merge, struct cursor *cursor, const struct weir_bound *bound, int64_t *out,
+		       struct weir_error *err)
 {
 	const struct weir_sorted_run *run = cursor->run;
 	struct weir_bound near = *bound;

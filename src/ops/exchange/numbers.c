@@ -64,8 +64,8 @@ static uint64_t number_at(const struct weir_key_list *keys, size_t row)
 	return __builtin_bswap64(number);
 }
 
-int weir_draw_order(const struct weir_draw *draw, const struct weir_key_list *keys, struct weir_account *account, uint32_t *rows,
-		    struct weir_error *err)
+int weir_draw_order(const struct weir_draw *draw, const struct weir_key_list *keys, struct weir_account *account,
+		    uint32_t *rows, struct weir_error *err)
 {
 	uint32_t ends[WEIR_DRAW_BUCKETS], sum = 0, most = 0;
 	uint32_t place_bits = weir_place_bits(keys->count);
@@ -100,7 +100,8 @@ int weir_draw_order(const struct weir_draw *draw, const struct weir_key_list *ke
 
 static size_t drawn_size(bool is_wide)
 {
-	return sizeof(struct weir_drawn) + 2 * (size_t)WEIR_DRAW_BUCKETS * (is_wide ? sizeof(uint32_t) : sizeof(uint16_t));
+	return sizeof(struct weir_drawn) +
+	       2 * (size_t)WEIR_DRAW_BUCKETS * (is_wide ? sizeof(uint32_t) : sizeof(uint16_t));
 }
 
 static uint32_t cell_at(const struct weir_drawn *drawn, uint32_t index)
@@ -126,7 +127,8 @@ static uint32_t rank_of(const struct weir_drawn *drawn, uint32_t bucket)
 	return drawn->rank_least + cell_at(drawn, WEIR_DRAW_BUCKETS + bucket);
 }
 
-int weir_drawn_new(struct weir_account *account, const struct weir_draw *draw, struct weir_drawn **out, struct weir_error *err)
+int weir_drawn_new(struct weir_account *account, const struct weir_draw *draw, struct weir_drawn **out,
+		   struct weir_error *err)
 {
 	uint32_t least = UINT32_MAX, greatest = 0, rows_max = 0;
 	struct weir_drawn *drawn;
@@ -160,8 +162,8 @@ void weir_drawn_free(struct weir_account *account, struct weir_drawn *drawn)
 		weir_free(account, drawn, drawn_size(drawn->is_wide));
 }
 
-int weir_drawn_numbers(const struct weir_drawn *drawn, int64_t first, int64_t count, struct weir_account *account, uint64_t *out,
-		       struct weir_error *err)
+int weir_drawn_numbers(const struct weir_drawn *drawn, int64_t first, int64_t count, struct weir_account *account,
+		       uint64_t *out, struct weir_error *err)
 {
 	int64_t end = first + count, begin = 0;
 	uint32_t most = 0, bucket = 0;

@@ -6,17 +6,19 @@
  * So small numbers in wide keys and texts that all begin alike cost no more than others. What is in order already is
  * noticed in one pass and left alone.
  *
- * What is moved is one number for each key: how far its window is above the least one, and behind that which key it is. Of windows that are
- * far apart the lowest bits give way to that; keys of which the rest is equal are looked at once more.
+ * What is moved is one number for each key: how far its window is above the least one, and behind that which key it is.
+ * Of windows that are far apart the lowest bits give way to that; keys of which the rest is equal are looked at once
+ * more.
  *
  *     place:  63                              0
  *             │ window − least │ index of key │        smaller ones first: equal windows stay as they were
  *
- * Numbers are sorted from the top: between the least and the greatest, so many equal parts that each has few, if they are spread evenly, and
- * each is put into its own by counting. Few are put in order at once, by what the processor is best at (kernels_order.c); a part that has many is
- * sorted in the same way. Random keys move twice, not once for each of eight bytes. Where one part would have most of the numbers, parts
- * are by magnitude instead: of few great values and many small ones it is the small ones that are told apart. What a heavy key has is one part in
- * the end, which is in order as it comes.
+ * Numbers are sorted from the top: between the least and the greatest, so many equal parts that each has few, if they
+ * are spread evenly, and each is put into its own by counting. Few are put in order at once, by what the processor is
+ * best at (kernels_order.c); a part that has many is sorted in the same way. Random keys move twice, not once for each
+ * of eight bytes. Where one part would have most of the numbers, parts are by magnitude instead: of few great values
+ * and many small ones it is the small ones that are told apart. What a heavy key has is one part in the end, which is
+ * in order as it comes.
  */
 #include "ops/exchange/order.h"
 
@@ -27,9 +29,9 @@
 
 enum {
 	PARTS_BITS_MAX = 11,
-	MANY = 1 << 14,     /* numbers that the second cache does not have by themselves: */
+	MANY = 1 << 14,      /* numbers that the second cache does not have by themselves: */
 	PARTS_BITS_MANY = 9, /* more parts would be more lines than the first has */
-	FEW_KEYS = 24, /* that are compared as they are */
+	FEW_KEYS = 24,       /* that are compared as they are */
 	MAGNITUDE_BITS = 5,
 	PARTS_SKEWED = 64 << MAGNITUDE_BITS,
 	SAMPLED = 64,
@@ -72,8 +74,8 @@ static bool find_bounds(const uint64_t *numbers, size_t count, uint64_t *least, 
 	return !is_sorted;
 }
 
-/* Where most values are small beside the greatest: the part of one that is `value` above the least, by its highest bit and the five
- * behind it. Ascending, as the values are. */
+/* Where most values are small beside the greatest: the part of one that is `value` above the least, by its highest bit
+ * and the five behind it. Ascending, as the values are. */
 static inline uint32_t magnitude_of(uint64_t value)
 {
 	/* Small ones, which are as likely as not, are no case of their own. */
@@ -123,7 +125,8 @@ static bool is_skewed(const uint64_t *from, size_t count, uint64_t least, uint32
 }
 
 /* All are between the least and the greatest; how they are spread in between does not matter for what comes out. */
-static void order_between(uint64_t *from, uint64_t *other, size_t count, uint64_t least, uint64_t greatest, struct moving how)
+static void order_between(uint64_t *from, uint64_t *other, size_t count, uint64_t least, uint64_t greatest,
+			  struct moving how)
 {
 	uint32_t ends[1 << PARTS_BITS_MAX], sum = 0, most = 0, bits, width, shift;
 
@@ -171,7 +174,8 @@ static void order_part(uint64_t *from, uint64_t *other, size_t count, struct mov
 
 void weir_numbers_order(uint64_t *numbers, uint64_t *spare, size_t count)
 {
-	order_part(numbers, spare, count, (struct moving){.kernels = WEIR_KERNEL_CHOOSE(weir_order_kernels), .to = numbers});
+	order_part(numbers, spare, count,
+		   (struct moving){.kernels = WEIR_KERNEL_CHOOSE(weir_order_kernels), .to = numbers});
 }
 
 /* ---- windows ---- */
@@ -195,9 +199,10 @@ static struct windows windows_of(const uint64_t *spare, size_t count)
 	return windows;
 }
 
-/* Puts places in the order of their windows, which are overwritten. How many of the lowest bits were left out: places that are
- * equal but for which they are may be in the wrong order then. */
-static uint32_t order_by_windows(uint64_t *places, uint64_t *spare, size_t count, const struct windows *windows, uint32_t place_bits)
+/* Puts places in the order of their windows, which are overwritten. How many of the lowest bits were left out: places
+ * that are equal but for which they are may be in the wrong order then. */
+static uint32_t order_by_windows(uint64_t *places, uint64_t *spare, size_t count, const struct windows *windows,
+				 uint32_t place_bits)
 {
 	uint64_t mask = ((uint64_t)1 << place_bits) - 1, span = windows->greatest - windows->least;
 	uint32_t bits = span ? 64 - (uint32_t)__builtin_clzll(span) : 0;
@@ -223,7 +228,8 @@ static size_t end_of_equal(const uint64_t *places, size_t first, size_t count, u
 	return last;
 }
 
-static void order_items(const struct weir_windowed *items, uint64_t *places, uint64_t *spare, size_t count, uint32_t place_bits)
+static void order_items(const struct weir_windowed *items, uint64_t *places, uint64_t *spare, size_t count,
+			uint32_t place_bits)
 {
 	uint64_t mask = ((uint64_t)1 << place_bits) - 1;
 	struct windows windows;
@@ -318,10 +324,10 @@ static uint64_t window_at(const struct sorter *sorter, uint64_t place, uint32_t 
 	return from < size ? weir_key_prefix(key + from, size - from) : 0;
 }
 
-/* The last eight bytes of keys of one width, at most sixteen behind `from`, in one pass: they are the windows if all before them is equal,
- * as it is of a number whose class all keys share. False: it is not. */
-static bool last_windows(const struct sorter *sorter, const uint64_t *places, size_t count, uint32_t from, uint64_t *spare,
-			 struct windows *out)
+/* The last eight bytes of keys of one width, at most sixteen behind `from`, in one pass: they are the windows if all
+ * before them is equal, as it is of a number whose class all keys share. False: it is not. */
+static bool last_windows(const struct sorter *sorter, const uint64_t *places, size_t count, uint32_t from,
+			 uint64_t *spare, struct windows *out)
 {
 	uint32_t at = sorter->width - 8, before = at - from, size;
 	uint64_t head, differing = 0, word;
@@ -401,8 +407,8 @@ static void sort_from(const struct sorter *sorter, uint64_t *places, uint64_t *s
 	}
 }
 
-void weir_items_order(const struct weir_key_view *views, const struct weir_windowed *items, uint64_t *places, uint64_t *spare,
-		      size_t count, uint32_t from)
+void weir_items_order(const struct weir_key_view *views, const struct weir_windowed *items, uint64_t *places,
+		      uint64_t *spare, size_t count, uint32_t from)
 {
 	struct sorter sorter = {
 		.views = views, .items = items, .width = views->keys->width, .place_bits = weir_place_bits(count)};
@@ -425,8 +431,8 @@ size_t weir_key_order_bytes(size_t count)
 	return 2 * count * sizeof(uint64_t);
 }
 
-/* Where there is room: a size that the next split's keys, whose number differs a little, will ask for as well, so that they get
- * the same pages. */
+/* Where there is room: a size that the next split's keys, whose number differs a little, will ask for as well, so that
+ * they get the same pages. */
 static size_t places_bytes(size_t count, const struct weir_account *account)
 {
 	size_t bytes = weir_key_order_bytes(count), rounded = WEIR_FRAME_MIN;

@@ -23,12 +23,13 @@ static inline size_t weir_place_index(uint64_t place, uint32_t bits)
 	return (size_t)(place & (((uint64_t)1 << bits) - 1));
 }
 
-/* places[0 … count) become those of the items in ascending order, of weir_place_bits(count): by their keys, all of which are equal in their
- * first `from` bytes; or by their windows alone. Stable. `spare` is as large as `places`. */
-void weir_items_order(const struct weir_key_view *views, const struct weir_windowed *items, uint64_t *places, uint64_t *spare,
-		      size_t count, uint32_t from);
+/* places[0 … count) become those of the items in ascending order, of weir_place_bits(count): by their keys, all of
+ * which are equal in their first `from` bytes; or by their windows alone. Stable. `spare` is as large as `places`. */
+void weir_items_order(const struct weir_key_view *views, const struct weir_windowed *items, uint64_t *places,
+		      uint64_t *spare, size_t count, uint32_t from);
 void weir_windows_order(const struct weir_windowed *items, uint64_t *places, uint64_t *spare, size_t count);
-/* Some of a list's keys: on entry places are their numbers, ascending; then as above, of weir_place_bits(keys->count). */
+/* Some of a list's keys: on entry places are their numbers, ascending; then as above, of
+ * weir_place_bits(keys->count). */
 void weir_key_places_order(const struct weir_key_list *keys, uint64_t *places, uint64_t *spare, size_t count);
 /* Plain numbers, ascending. */
 void weir_numbers_order(uint64_t *numbers, uint64_t *spare, size_t count);

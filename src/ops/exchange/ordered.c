@@ -6,12 +6,13 @@
  *
  * This file has what the halves share, and puts them into the chain.
  *
- * A run is of one split, or a part of one, so a split that is given up takes its runs along, and rows need no number to tell
- * which came first. Ranges are splits of what follows, in order. The input is read once.
+ * A run is of one split, or a part of one, so a split that is given up takes its runs along, and rows need no number to
+ * tell which came first. Ranges are splits of what follows, in order. The input is read once.
  *
- * A random order is an order by a number that depends on the seed and the row's number in the source; where that is not known,
- * on its split and its place among the rows that came here from that (numbers.h). While a run is made it is the row's key and
- * nothing else; in a run that lies in memory it is a column behind the others that nobody else sees; on disk it is not.
+ * A random order is an order by a number that depends on the seed and the row's number in the source; where that is not
+ * known, on its split and its place among the rows that came here from that (numbers.h). While a run is made it is the
+ * row's key and nothing else; in a run that lies in memory it is a column behind the others that nobody else sees; on
+ * disk it is not.
  */
 #include "ops/exchange/ordered.h"
 
@@ -22,7 +23,7 @@
 enum {
 	RUN_BYTES_MIN = 1 << 20,
 	RUN_BYTES_GOOD = 6 << 20, /* smaller ones are no more chunks than this, but more of them are open in a merge */
-	MARKED_SHARE = 8, /* of the limit, what a range has that begins and ends at marks */
+	MARKED_SHARE = 8,         /* of the limit, what a range has that begins and ends at marks */
 	RESIDENT_LESS = 16 << 20,
 	LYING_BYTES_MIN = 1 << 20,
 	WHOLE_BYTES_MAX = 256 << 20,
@@ -59,8 +60,8 @@ struct weir_ordered *weir_ordered_ref(struct weir_ordered *state)
 }
 
 /* The columns of runs: the rows' own, and for a random order the number by which it goes. */
-static int schema_of_runs(struct weir_ordered *state, const struct weir_schema *schema, const struct weir_ordering *ordering,
-			  struct weir_error *err)
+static int schema_of_runs(struct weir_ordered *state, const struct weir_schema *schema,
+			  const struct weir_ordering *ordering, struct weir_error *err)
 {
 	uint32_t count = schema->field_count;
 	struct weir_field *fields;
@@ -69,7 +70,8 @@ static int schema_of_runs(struct weir_ordered *state, const struct weir_schema *
 		state->schema = weir_schema_ref(schema);
 		/* Its last column is the number of the range. */
 		if (ordering->part_count && ordering->key_count)
-			state->space.bare = weir_schema_new(state->account, schema->fields, count - 1, &schema->metadata, err);
+			state->space.bare = weir_schema_new(state->account, schema->fields, count - 1,
+							    &schema->metadata, err);
 		state->space.repeats = state->space.bare != NULL;
 		return ordering->part_count && ordering->key_count && !state->space.bare ? err->code : WEIR_OK;
 	}
@@ -124,8 +126,10 @@ static int state_new(struct weir_op_env *env, const struct weir_schema *schema, 
 	state->part_count = ordering->part_count;
 	state->part_rows = ordering->part_rows;
 	state->is_asked = ordering->ordered != NULL;
-	/* Rather few lanes and large runs than many small ones, which would have to be merged in steps, each row written twice. */
-	state->threads = (uint32_t)between(keeping->threads, 1, between(keeping->memory_limit / 4 / RUN_BYTES_GOOD, 1, UINT32_MAX));
+	/* Rather few lanes and large runs than many small ones, which would have to be merged in steps, each row
+	 * written twice. */
+	state->threads = (uint32_t)between(keeping->threads, 1,
+					   between(keeping->memory_limit / 4 / RUN_BYTES_GOOD, 1, UINT32_MAX));
 	code = schema_of_runs(state, schema, ordering, err);
 	if (!code)
 		code = keys_of_runs(state, ordering, err);
@@ -145,10 +149,12 @@ static int state_new(struct weir_op_env *env, const struct weir_schema *schema, 
 	state->range_bytes_max = between(keeping->memory_limit / 8 * 3, RANGE_BYTES_MAX, INT64_MAX);
 	/* A lane out of its turn can have all of it. */
 	state->marked_bytes = between(keeping->memory_limit / MARKED_SHARE, RANGE_BYTES_MIN, INT64_MAX);
-	state->space.has_marks = ordering->limit < 0 && !ordering->keeps_groups && !ordering->part_count && !ordering->part_rows;
+	state->space.has_marks = ordering->limit < 0 && !ordering->keeps_groups && !ordering->part_count &&
+				 !ordering->part_rows;
 	state->whole_bytes = (uint64_t)between(keeping->memory_limit / 4, 0, WHOLE_BYTES_MAX);
 	/* Two lanes should have room for it. */
-	state->merge_bytes = (uint64_t)between((keeping->memory_limit - state->space.resident_max - RESIDENT_LESS) / 20 * 9,
+	state->merge_bytes = (uint64_t)between((keeping->memory_limit - state->space.resident_max - RESIDENT_LESS) /
+						       20 * 9,
 					       MERGE_BYTES_MIN, INT64_MAX);
 	weir_run_space_measure(&state->space, state->schema, state->run_bytes, (int64_t)state->merge_bytes);
 	/* All lanes together reserve less than half of what may be resident. */

@@ -1,5 +1,5 @@
-/* What the halves of an ordered exchange have in common (ordered.c): ordered_runs.c makes runs, steps.c runs of runs, ordered_ranges.c
- * merges them. */
+/* What the halves of an ordered exchange have in common (ordered.c): ordered_runs.c makes runs, steps.c runs of runs,
+ * ordered_ranges.c merges them. */
 #ifndef WEIR_OPS_EXCHANGE_ORDERED_IMPL_H
 #define WEIR_OPS_EXCHANGE_ORDERED_IMPL_H
 
@@ -32,7 +32,8 @@ struct weir_ordered {
 	uint32_t threads;
 	int64_t limit;
 	bool is_random;
-	bool counts_rows; /* of a random order: its rows come as the source has them, so that their numbers there are known */
+	/* of a random order: its rows come as the source has them, so that their numbers there are known */
+	bool counts_rows;
 	uint64_t seed;
 	const char *name;
 	/* relaxed: figures for stats */
@@ -42,16 +43,17 @@ struct weir_ordered {
 	uint32_t group_key_count;
 	int64_t part_count, part_rows;
 	int64_t range_bytes_max; /* where runs are on disk */
-	int64_t marked_bytes; /* of a range, where ranges begin at marks */
-	uint64_t whole_bytes; /* of all rows: up to here a range that somebody asked for comes in one piece */
-	uint8_t *part_keys; /* of bounds: PART_KEY_BYTES each */
-	pthread_mutex_t lock; /* guards what follows, while runs are made; rank: alone */
+	int64_t marked_bytes;    /* of a range, where ranges begin at marks */
+	uint64_t whole_bytes;    /* of all rows: up to here a range that somebody asked for comes in one piece */
+	uint8_t *part_keys;      /* of bounds: PART_KEY_BYTES each */
+	pthread_mutex_t lock;    /* guards what follows, while runs are made; rank: alone */
 	struct WEIR_LIST(struct weir_sorted_run *) runs;
 	/* No row with a key above this one is among the first `limit`. */
 	uint8_t *cutoff;
 	uint32_t cutoff_size;
 	_Atomic uint32_t cutoff_version; /* relaxed: a lane that sees it late keeps rows that it need not */
-	/* Steps: neighbours among the runs that become one before the ranges are cut. Made when it is asked whether there are any. */
+	/* Steps: neighbours among the runs that become one before the ranges are cut. Made when it is asked whether
+	 * there are any. */
 	struct WEIR_LIST(struct weir_ordered_step) steps;
 	uint64_t merge_bytes; /* what a lane may have open while it merges */
 	/* Ranges: bounds[i] is where range i + 1 begins. Made by the first split_next. */
@@ -59,8 +61,8 @@ struct weir_ordered {
 	struct WEIR_LIST(struct weir_bound) bounds;
 	uint64_t bytes, open_bytes;
 	int64_t rows;
-	/* How many of the ranges, from the first, are over, and of how many the runs have let go. relaxed: whoever sees it late lets
-	 * go later; one lane at a time does it, up to `dropped`. */
+	/* How many of the ranges, from the first, are over, and of how many the runs have let go. relaxed: whoever sees
+	 * it late lets go later; one lane at a time does it, up to `dropped`. */
 	_Atomic uint64_t over, dropped;
 	_Atomic bool is_dropping;
 	bool is_asked; /* about rows that have left (rank) */
@@ -88,8 +90,8 @@ extern const struct weir_sink_ops weir_ordered_runs_ops;
 extern const struct weir_source_ops weir_ordered_ranges_ops;
 int weir_ordered_ranges_new(struct weir_ordered *state, void **out, struct weir_error *err);
 
-/* steps.c: cuts the chain behind the runs' sink, and again in front of the ranges' source, which is taken over, on failure too:
- * lanes in between merge neighbouring runs where there are too many of them. */
+/* steps.c: cuts the chain behind the runs' sink, and again in front of the ranges' source, which is taken over, on
+ * failure too: lanes in between merge neighbouring runs where there are too many of them. */
 int weir_ordered_cut_steps(struct weir_ordered *state, const struct weir_schema *schema, void *ranges,
 			   struct weir_fragment *fragment, struct weir_error *err);
 /* Puts what steps made in the place of what they were made of. */

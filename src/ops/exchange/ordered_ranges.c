@@ -1,9 +1,9 @@
-/* The half of an ordered exchange that stands behind: the order is cut into ranges, which are the splits of what follows, and a lane
- * merges all runs within its range.
+/* The half of an ordered exchange that stands behind: the order is cut into ranges, which are the splits of what
+ * follows, and a lane merges all runs within its range.
  *
  *     bounds: ─────┼─────────┼───────┼────      at marks, where chunks of all runs end; at the beginnings of chunks, where there
- *                                               are no marks; in front of a group's first row, or of the first row of a piece,
- *                                               where ranges are those of somebody who asked for them
+ *                                               are no marks; in front of a group's first row, or of the first row of a
+ *                                               piece, where ranges are those of somebody who asked for them
  *
  * Pages of ranges that are over go to whoever needs some next.
  */
@@ -49,13 +49,16 @@ static struct weir_bound bound_at(const struct weir_ordered *state, const struct
 {
 	if (state->keeps_groups)
 		return (struct weir_bound){.key = chunk->fence,
-					   .key_size = weir_key_beginning(&state->columns, state->group_key_count, chunk->fence,
-									  chunk->fence_size),
+					   .key_size = weir_key_beginning(&state->columns, state->group_key_count,
+									  chunk->fence, chunk->fence_size),
 					   .row = -1};
 	if (weir_fence_is_cut(chunk->fence_size))
 		return (struct weir_bound){.key = chunk->fence, .key_size = chunk->fence_size, .row = -1};
-	return (struct weir_bound){
-		.key = chunk->fence, .key_size = chunk->fence_size, .split = run->split, .part = run->part, .row = chunk->row_first};
+	return (struct weir_bound){.key = chunk->fence,
+				   .key_size = chunk->fence_size,
+				   .split = run->split,
+				   .part = run->part,
+				   .row = chunk->row_first};
 }
 
 /* Bounds in front of the first row with each number. */
@@ -102,9 +105,10 @@ static int cut_at_rows(struct weir_ordered *state, struct weir_error *err)
 	return code;
 }
 
-/* Bounds at marks, about so many chunks apart, and in between where there are far more: few rows were known when marks were made. */
-static int cut_at_marks(struct weir_ordered *state, const struct weir_run_marks *marks, const struct weir_bound *fences, size_t count,
-			size_t chunks, struct weir_error *err)
+/* Bounds at marks, about so many chunks apart, and in between where there are far more: few rows were known when marks
+ * were made. */
+static int cut_at_marks(struct weir_ordered *state, const struct weir_run_marks *marks, const struct weir_bound *fences,
+			size_t count, size_t chunks, struct weir_error *err)
 {
 	struct weir_bound mark = {.row = -1};
 	size_t since = 0;
@@ -134,8 +138,9 @@ static int cut(struct weir_ordered *state, struct weir_error *err)
 {
 	struct WEIR_LIST(struct weir_bound) fences = {0};
 	/* What steps have made has chunks that end anywhere. */
-	const struct weir_run_marks *marks =
-		state->steps.count ? NULL : atomic_load_explicit(&state->space.marks, memory_order_acquire);
+	const struct weir_run_marks *marks = state->steps.count
+						     ? NULL
+						     : atomic_load_explicit(&state->space.marks, memory_order_acquire);
 	int64_t range_bytes, pieces;
 	size_t ranges, large = 0;
 	int code = WEIR_OK;
@@ -150,11 +155,12 @@ static int cut(struct weir_ordered *state, struct weir_error *err)
 		large = run->large_max > large ? run->large_max : large;
 		state->rows += run->row_count;
 		for (size_t c = 0; c < run->chunks.count && !code; c++)
-			code = weir_list_push(&fences, state->account, err, bound_at(state, run, &run->chunks.items[c]));
+			code = weir_list_push(&fences, state->account, err,
+					      bound_at(state, run, &run->chunks.items[c]));
 	}
 	state->open_bytes += LARGE_TIMES * large;
-	/* Many, so that pages of those that are over are soon there for what follows; of runs on disk each bound is in the middle
-	 * of a chunk that is read twice. */
+	/* Many, so that pages of those that are over are soon there for what follows; of runs on disk each bound is in
+	 * the middle of a chunk that is read twice. */
 	pieces = atomic_load_explicit(&state->space.spilled, memory_order_relaxed) ? 4 : 16;
 	range_bytes = between((int64_t)state->bytes / (pieces * (int64_t)state->threads), RANGE_BYTES_MIN,
 			      pieces == 4 ? state->range_bytes_max : RANGE_BYTES_MAX);
@@ -168,7 +174,8 @@ static int cut(struct weir_ordered *state, struct weir_error *err)
 	if (!code && fences.count)
 		qsort(fences.items, fences.count, sizeof(*fences.items), compare_bounds);
 	if (!code && marks && marks->count) {
-		size_t chunks = (size_t)((double)fences.count * (double)state->marked_bytes / (double)(state->bytes + 1));
+		size_t chunks = (size_t)((double)fences.count * (double)state->marked_bytes /
+					 (double)(state->bytes + 1));
 
 		code = cut_at_marks(state, marks, fences.items, fences.count, chunks ? chunks : 1, err);
 	} else if (!code && ranges > 1 && fences.count) {
@@ -214,7 +221,8 @@ static int split_next(void *object, struct weir_split_info *out, void **split_ou
 					.rows_est = state->rows / (int64_t)count,
 					.bytes_est = state->bytes / count,
 					.memory_est = state->open_bytes + (2 << 20),
-					.is_block = state->part_count && state->columns.count && state->bytes <= state->whole_bytes};
+					.is_block = state->part_count && state->columns.count &&
+						    state->bytes <= state->whole_bytes};
 	*split_out = split;
 	return WEIR_OK;
 }
@@ -247,8 +255,8 @@ static void splits_over(void *object, uint64_t count)
 	atomic_store_explicit(&((struct range_source *)object)->state->over, count, memory_order_relaxed);
 }
 
-/* Pages of rows in ranges that are over go to whoever needs some next, which is mostly what the next ranges become: pages that
- * were never used cost far more. */
+/* Pages of rows in ranges that are over go to whoever needs some next, which is mostly what the next ranges become:
+ * pages that were never used cost far more. */
 static void drop_over(struct weir_ordered *state)
 {
 	uint64_t over = atomic_load_explicit(&state->over, memory_order_relaxed);
@@ -277,9 +285,10 @@ static int split_open(void *object, void *split_object, struct weir_error *err)
 	lane->rows = 0;
 	drop_over(lane->state);
 	if (split->number < atomic_load_explicit(&lane->state->dropped, memory_order_relaxed))
-		return weir_error_set(err, WEIR_E_SPILL_CORRUPT, "what %s had made cannot be made again: its rows are gone",
-				      lane->state->name);
-	return weir_merge_open(lane->merge, lane->state->runs.items, lane->state->runs.count, &split->from, &split->to, err);
+		return weir_error_set(err, WEIR_E_SPILL_CORRUPT,
+				      "what %s had made cannot be made again: its rows are gone", lane->state->name);
+	return weir_merge_open(lane->merge, lane->state->runs.items, lane->state->runs.count, &split->from, &split->to,
+			       err);
 }
 
 static void range_end(struct range_lane *lane)
@@ -288,8 +297,8 @@ static void range_end(struct range_lane *lane)
 	uint64_t before = atomic_load_explicit(most, memory_order_relaxed);
 
 	weir_merge_close(lane->merge);
-	while (before < lane->rows && !atomic_compare_exchange_weak_explicit(most, &before, lane->rows, memory_order_relaxed,
-									     memory_order_relaxed))
+	while (before < lane->rows && !atomic_compare_exchange_weak_explicit(
+					      most, &before, lane->rows, memory_order_relaxed, memory_order_relaxed))
 		;
 }
 
@@ -325,8 +334,8 @@ static int next_chunk(void *object, struct weir_chunk **chunk, int64_t *rows, st
 		code = weir_merge_next_chunk(lane->merge, chunk, rows, err);
 	/* Where it may begin anywhere it may be cut anywhere. */
 	if (!code && !*chunk && state->space.has_marks)
-		code = weir_merge_make_chunk(lane->merge, state->is_random ? state->space.bare : state->schema, lane->context->lane, chunk,
-					     rows, err);
+		code = weir_merge_make_chunk(lane->merge, state->is_random ? state->space.bare : state->schema,
+					     lane->context->lane, chunk, rows, err);
 	if (!code && *chunk)
 		lane->rows += (uint64_t)*rows;
 	return code;

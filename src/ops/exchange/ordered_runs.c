@@ -1,13 +1,13 @@
-/* The half of an ordered exchange that stands before: a lane gathers the rows of its split, and their keys, until they are as many
- * as a run may have, and keeps them as a run.
+/* The half of an ordered exchange that stands before: a lane gathers the rows of its split, and their keys, until they
+ * are as many as a run may have, and keeps them as a run.
  *
  *     vectors ─▶ ┌ batch ┬ keys ┐ ─ full, or the split's end ─▶ rows in the keys' order ─▶ run
  *                └───────┴──────┘                                                         in order anyway:     blocks, as they came
- *                                                                                         room in memory:      lies (run.h)
- *                                                                                         else:                chunks, to disk
+ *                                                                                         room in memory: lies (run.h)
+ *                                                                                         else: chunks, to disk
  *
- * With a limit behind it a run keeps no more rows than that, and rows beyond the last that is still wanted of some run (the
- * cutoff) are dropped as they come.
+ * With a limit behind it a run keeps no more rows than that, and rows beyond the last that is still wanted of some run
+ * (the cutoff) are dropped as they come.
  */
 #include "ops/exchange/order.h"
 #include "ops/exchange/ordered_impl.h"
@@ -30,14 +30,15 @@ struct runs_lane {
 	struct weir_lane_context *context;
 	struct weir_ordered *state;
 	struct weir_gather *gather;
-	struct weir_sorted_run *lying; /* what is gathered will be this run, as it is; NULL: it will be cut into chunks */
+	/* what is gathered will be this run, as it is; NULL: it will be cut into chunks */
+	struct weir_sorted_run *lying;
 	struct weir_key_list keys;
 	uint64_t split;
-	int64_t rows_est; /* of the split; −1: unknown */
+	int64_t rows_est;  /* of the split; −1: unknown */
 	int64_t rows_full; /* of the last run that became as large as one in chunks may; 0: none did */
 	uint32_t parts;
 	struct WEIR_LIST(struct weir_sorted_run *) runs; /* of this split; in the session's memory */
-	uint8_t *cutoff; /* a copy of the state's */
+	uint8_t *cutoff;                                 /* a copy of the state's */
 	uint32_t cutoff_size, cutoff_version;
 	uint16_t kept[WEIR_VECTOR_ROWS];
 	/* A random order: numbers of this split's rows, and a vector with them. */
@@ -89,7 +90,8 @@ static int lane_new(void *object, struct weir_lane_context *context, void **out,
 	lane->state = state;
 	weir_key_list_init(&lane->keys, &lane->account, state->columns.width);
 	if (state->is_random) {
-		lane->numbered = weir_alloc_zero(&lane->account, state->schema->field_count * sizeof(*lane->numbered), err);
+		lane->numbered = weir_alloc_zero(&lane->account, state->schema->field_count * sizeof(*lane->numbered),
+						 err);
 		if (!lane->numbered) {
 			lane_free(lane);
 			return err->code;
@@ -197,17 +199,19 @@ static int64_t row_width(const struct weir_schema *schema)
 	return width;
 }
 
-/* A run in memory has so many rows at most: their columns are in the cache, one at a time, when they are put in order, which decides
- * what that costs. Of very many rows it has more, so that a merge does not have too many runs. */
+/* A run in memory has so many rows at most: their columns are in the cache, one at a time, when they are put in order,
+ * which decides what that costs. Of very many rows it has more, so that a merge does not have too many runs. */
 static int64_t lying_rows(const struct weir_ordered *state)
 {
-	return between((int64_t)(atomic_load_explicit(&state->kept_rows, memory_order_relaxed) / LYING_SHARE), LYING_ROWS, INT32_MAX);
+	return between((int64_t)(atomic_load_explicit(&state->kept_rows, memory_order_relaxed) / LYING_SHARE),
+		       LYING_ROWS, INT32_MAX);
 }
 
 static int gather_begin(struct runs_lane *lane, struct weir_error *err)
 {
 	struct weir_ordered *state = lane->state;
-	int64_t most = between(state->space.lying_bytes / row_width(state->schema), 0, lying_rows(state) + (int64_t)WEIR_VECTOR_ROWS);
+	int64_t most = between(state->space.lying_bytes / row_width(state->schema), 0,
+			       lying_rows(state) + (int64_t)WEIR_VECTOR_ROWS);
 	int code = WEIR_OK;
 
 	/* Of the first rows of all, a run keeps few. */
@@ -248,7 +252,8 @@ static int make_run(struct runs_lane *lane, struct weir_batch *batch, struct wei
 		if (lane->lying)
 			weir_run_rise(lane->lying);
 		if (state->limit < 0)
-			code = weir_run_arrange(&state->space, &lane->account, batch, &lane->keys, rows, state->schema, &run, err);
+			code = weir_run_arrange(&state->space, &lane->account, batch, &lane->keys, rows, state->schema,
+						&run, err);
 		if (!code && !run)
 			code = weir_sorted_run_new(&state->space, &lane->account, batch, &lane->keys, rows, wanted,
 						   is_bare(state) ? &lane->draw : NULL, &run, err);
@@ -386,7 +391,8 @@ static int split_end(void *object, struct weir_error *err)
 	weir_key_list_release(&lane->keys);
 	weir_key_list_init(&lane->keys, &lane->account, state->columns.width);
 	for (size_t i = 0; i < lane->runs.count; i++) {
-		atomic_fetch_add_explicit(&state->kept_rows, (uint64_t)lane->runs.items[i]->row_count, memory_order_relaxed);
+		atomic_fetch_add_explicit(&state->kept_rows, (uint64_t)lane->runs.items[i]->row_count,
+					  memory_order_relaxed);
 		atomic_fetch_add_explicit(&state->kept_bytes, lane->runs.items[i]->bytes, memory_order_relaxed);
 	}
 	atomic_fetch_add_explicit(&state->kept_runs, lane->runs.count, memory_order_relaxed);
@@ -394,7 +400,8 @@ static int split_end(void *object, struct weir_error *err)
 	for (size_t i = 0; i < lane->runs.count && !code; i++) {
 		code = weir_list_push(&state->runs, state->account, err, lane->runs.items[i]);
 		if (code) { /* those that went over are the state's already */
-			memmove(lane->runs.items, lane->runs.items + i, (lane->runs.count - i) * sizeof(*lane->runs.items));
+			memmove(lane->runs.items, lane->runs.items + i,
+				(lane->runs.count - i) * sizeof(*lane->runs.items));
 			lane->runs.count -= i;
 		}
 	}

@@ -71,7 +71,8 @@ static int push(void *state, struct weir_vector *vector, enum weir_progress *pro
 		lane->numbers[weir_row_input_row(&lane->input, i)] =
 			(uint64_t)((unsigned __int128)lane->input.hashes[i] * step->part_count >> 64);
 	memcpy(lane->columns, vector->columns, step->field_count * sizeof(*lane->columns));
-	lane->columns[step->field_count] = (struct weir_column){.type = weir_type_of(WEIR_UINT64), .values = lane->numbers};
+	lane->columns[step->field_count] = (struct weir_column){.type = weir_type_of(WEIR_UINT64),
+								.values = lane->numbers};
 	vector->columns = lane->columns;
 	vector->column_count = step->field_count + 1;
 	*progress = WEIR_HAVE_OUTPUT;
@@ -95,7 +96,8 @@ int weir_parted_step(struct weir_op_env *env, struct weir_fragment *fragment, co
 	for (uint32_t i = 0; i < count; i++)
 		types[i] = schema->fields[columns[i]].type;
 	step->columns = weir_alloc_zero(env->account, (count + 1) * sizeof(*step->columns), err);
-	code = step->columns ? weir_row_layout_init(&step->layout, env->account, types, count, count, 0, 0, err) : err->code;
+	code = step->columns ? weir_row_layout_init(&step->layout, env->account, types, count, count, 0, 0, err)
+			     : err->code;
 	if (code) {
 		step_free(step);
 		return code;

@@ -214,7 +214,8 @@ static int page_close(struct weir_parts_lane *lane, struct weir_parts_list *part
 	return WEIR_OK;
 }
 
-static int pages_spill(struct weir_parts_lane *lane, struct weir_parts_page **pages, uint32_t count, struct weir_error *err)
+static int pages_spill(struct weir_parts_lane *lane, struct weir_parts_page **pages, uint32_t count,
+		       struct weir_error *err)
 {
 	struct weir_spool_piece pieces[WEIR_SPOOL_PIECES_MAX];
 	struct weir_spool_place places[WEIR_SPOOL_PIECES_MAX];
@@ -290,7 +291,8 @@ static inline int make(struct weir_parts_lane *lane, uint64_t hash, uint64_t tai
 	if (code)
 		return code;
 	weir_row_page_put(&part->open, row_bytes, tail_bytes, row, tail);
-	/* A page of one huge row is full: as many as there are parts would be more than the memory. It stays until the next settling. */
+	/* A page of one huge row is full: as many as there are parts would be more than the memory. It stays until the
+	 * next settling. */
 	return row_bytes + tail_bytes > parts->page_bytes ? page_close(lane, part, err) : WEIR_OK;
 }
 
@@ -312,7 +314,8 @@ int weir_parts_lane_put(struct weir_parts_lane *lane, const struct weir_row_inpu
 		end = first + FILL_ROWS < input->count ? first + FILL_ROWS : input->count;
 		for (uint32_t i = first; i < end && !code; i++) {
 			which[i] = i;
-			code = make(lane, input->hashes[i], input->bytes ? input->bytes[i] : 0, &rows[i], &tails[i], err);
+			code = make(lane, input->hashes[i], input->bytes ? input->bytes[i] : 0, &rows[i], &tails[i],
+				    err);
 			__builtin_prefetch(rows[i], 1);
 		}
 		if (!code)
@@ -321,8 +324,8 @@ int weir_parts_lane_put(struct weir_parts_lane *lane, const struct weir_row_inpu
 	return code;
 }
 
-int weir_parts_lane_room(struct weir_parts_lane *lane, uint64_t hash, uint64_t tail_bytes, uint8_t **row, uint8_t **tail,
-			 struct weir_error *err)
+int weir_parts_lane_room(struct weir_parts_lane *lane, uint64_t hash, uint64_t tail_bytes, uint8_t **row,
+			 uint8_t **tail, struct weir_error *err)
 {
 	int code = lane->full.count ? weir_parts_lane_settle(lane, err) : WEIR_OK;
 
@@ -400,7 +403,8 @@ bool weir_parts_lane_page(const struct weir_parts_lane *lane, uint32_t part, siz
 	return (*at)++ == list->pages.count && list->open.memory;
 }
 
-int weir_parts_lane_detach(struct weir_parts_lane *lane, uint32_t part, struct weir_parts_list *out, struct weir_error *err)
+int weir_parts_lane_detach(struct weir_parts_lane *lane, uint32_t part, struct weir_parts_list *out,
+			   struct weir_error *err)
 {
 	struct weir_parts_list *list = &lane->items[part], kept = {0};
 	size_t in_memory = 0;
@@ -446,7 +450,8 @@ void weir_parts_lane_attach(struct weir_parts_lane *lane, uint32_t part, struct 
 	for (size_t i = 0; i < kept; i++)
 		lane->items[part].pages.items[lane->items[part].pages.count++] = made.pages.items[i];
 	if (made.pages.count)
-		memmove(made.pages.items, made.pages.items + kept, (made.pages.count - kept) * sizeof(*made.pages.items));
+		memmove(made.pages.items, made.pages.items + kept,
+			(made.pages.count - kept) * sizeof(*made.pages.items));
 	made.pages.count -= kept;
 	weir_parts_lane_drop(lane, &made);
 	*list = (struct weir_parts_list){0};
@@ -524,7 +529,8 @@ static int page_read(struct weir_part_reader *reader, const struct weir_parts_pa
 	}
 	*rows = reader->memory;
 	atomic_fetch_add_explicit(&reader->parts->read, page->size, memory_order_relaxed);
-	return weir_spool_read(&reader->parts->lanes.items[reader->lane]->spool, page->place, reader->memory, page->size, err);
+	return weir_spool_read(&reader->parts->lanes.items[reader->lane]->spool, page->place, reader->memory,
+			       page->size, err);
 }
 
 /* While a page is looked at, the system may fetch one that comes a little later. */

@@ -253,7 +253,8 @@ int weir_quantiles_push(const struct weir_quantiles *quantiles, uint8_t *sketch,
 		return WEIR_OK;
 	if (room == quantiles->room)
 		return make_room(quantiles, sketch, arena, err);
-	/* Room for what a sketch of many values has before them, too, so that it need not be moved when it becomes one. */
+	/* Room for what a sketch of many values has before them, too, so that it need not be moved when it becomes
+	 * one. */
 	full += head.levels == 1 ? sizeof(struct more) : 0;
 	*wanted = size > full / 2 ? full : size * 2;
 	if (*wanted < full && *wanted < before + (head.used + count - part) * 8)

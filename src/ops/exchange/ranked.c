@@ -36,10 +36,13 @@ void weir_ranked_release(struct weir_ranked *ranked)
 
 static uint32_t place_of(const struct weir_column *column, uint32_t row)
 {
-	return column->form == WEIR_DICTIONARY ? ((const uint32_t *)column->values)[row] : column->form == WEIR_CONSTANT ? 0 : row;
+	return column->form == WEIR_DICTIONARY ? ((const uint32_t *)column->values)[row]
+	       : column->form == WEIR_CONSTANT ? 0
+					       : row;
 }
 
-int weir_builder_value(struct weir_builder *builder, const struct weir_column *column, uint32_t row, struct weir_error *err)
+int weir_builder_value(struct weir_builder *builder, const struct weir_column *column, uint32_t row,
+		       struct weir_error *err)
 {
 	const struct weir_type *type = weir_type_values(column->type);
 	bool is_shared = column->form == WEIR_DICTIONARY;
@@ -180,7 +183,8 @@ static int sample_end(struct weir_ranked *ranked, struct weir_error *err)
 		size_t at = (size_t)((rank + ranked->step / 2) / ranked->step);
 		bool is_last = rank + 1 >= ranked->count || at >= ranked->samples.count;
 
-		if (weir_builder_fixed(&ranked->out.children[0], is_last ? &ranked->last : &ranked->samples.items[at], 1, err))
+		if (weir_builder_fixed(&ranked->out.children[0], is_last ? &ranked->last : &ranked->samples.items[at],
+				       1, err))
 			return err->code;
 	}
 	return weir_builder_list_end(&ranked->out, err);
@@ -201,9 +205,10 @@ static int compare_ranking(const void *a_object, const void *b_object)
 	return (a->place > b->place) - (a->place < b->place);
 }
 
-/* The k most frequent of the candidates, the first ones of those that are as frequent; *counts has what is the caller's to free
- * and theirs from [*kept] on. The candidates are gone. */
-static int choose(struct weir_ranked *ranked, struct weir_array **values, int64_t **counts, size_t *kept, struct weir_error *err)
+/* The k most frequent of the candidates, the first ones of those that are as frequent; *counts has what is the caller's
+ * to free and theirs from [*kept] on. The candidates are gone. */
+static int choose(struct weir_ranked *ranked, struct weir_array **values, int64_t **counts, size_t *kept,
+		  struct weir_error *err)
 {
 	size_t count = ranked->counts.count, k = (size_t)ranked->item->numbers[0];
 	size_t size = (count + 1) * sizeof(struct ranking);
@@ -254,8 +259,8 @@ static int prune(struct weir_ranked *ranked, struct weir_error *err)
 	return code;
 }
 
-static int top_push(struct weir_ranked *ranked, const struct weir_column *column, uint32_t row, uint64_t count, bool is_new,
-		    struct weir_error *err)
+static int top_push(struct weir_ranked *ranked, const struct weir_column *column, uint32_t row, uint64_t count,
+		    bool is_new, struct weir_error *err)
 {
 	int code = WEIR_OK;
 
@@ -298,7 +303,8 @@ static int top_end(struct weir_ranked *ranked, struct weir_error *err)
 
 /* ---- distinct values ---- */
 
-static int put_distinct(struct weir_builder *out, const struct weir_column *column, uint32_t row, struct weir_error *err)
+static int put_distinct(struct weir_builder *out, const struct weir_column *column, uint32_t row,
+			struct weir_error *err)
 {
 	return is_null(column, row) ? weir_builder_null(out, 1, err) : weir_builder_value(out, column, row, err);
 }
@@ -330,8 +336,8 @@ static int distinct_push(struct weir_ranked *ranked, const struct weir_column *c
 	}
 }
 
-int weir_ranked_push(struct weir_ranked *ranked, const struct weir_column *column, uint32_t row, uint64_t count, bool is_new,
-		     struct weir_error *err)
+int weir_ranked_push(struct weir_ranked *ranked, const struct weir_column *column, uint32_t row, uint64_t count,
+		     bool is_new, struct weir_error *err)
 {
 	bool null = is_null(column, row);
 	enum weir_aggregate_function function = ranked->item->function;
@@ -350,7 +356,8 @@ int weir_ranked_push(struct weir_ranked *ranked, const struct weir_column *colum
 	case WEIR_APPROX_TOP_K:
 		return null ? WEIR_OK : top_push(ranked, column, row, count, is_new, err);
 	default:
-		return null && !ranked->item->with_nulls ? WEIR_OK : distinct_push(ranked, column, row, count, is_new, err);
+		return null && !ranked->item->with_nulls ? WEIR_OK
+							 : distinct_push(ranked, column, row, count, is_new, err);
 	}
 }
 

@@ -1,11 +1,12 @@
-/* ranked: aggregates of values that come in order, each with how often it comes: quantiles, distinct values, their counts.
+/* ranked: aggregates of values that come in order, each with how often it comes: quantiles, distinct values, their
+ * counts.
  *
  *     value:   3 3 3 │ 5 │ 8 8 8 8 │ NaN │ null null        one call a run; a run may come in several pieces
  *
- * quantile keeps of its values those that may still be asked for, which are (1 − q) of all, equal ones once; where it is told how
- * many there will be, one or two. approx_quantile
- * keeps so many of them at equal distances: at most 8 × precision, so that what it says is at most 1 / (4 × precision) of all
- * rows away from the rank that was asked for. approx_top_k counts all values, and is exact; it keeps some multiple of k.
+ * quantile keeps of its values those that may still be asked for, which are (1 − q) of all, equal ones once; where it
+ * is told how many there will be, one or two. approx_quantile keeps so many of them at equal distances: at most 8 ×
+ * precision, so that what it says is at most 1 / (4 × precision) of all rows away from the rank that was asked for.
+ * approx_top_k counts all values, and is exact; it keeps some multiple of k.
  */
 #ifndef WEIR_OPS_EXCHANGE_RANKED_H
 #define WEIR_OPS_EXCHANGE_RANKED_H
@@ -45,12 +46,13 @@ int weir_ranked_init(struct weir_ranked *ranked, struct weir_account *account, c
 		     const struct weir_type *type, const struct weir_type *result, struct weir_error *err);
 void weir_ranked_release(struct weir_ranked *ranked);
 /* `count` rows with the value of a row of a decoded column; is_new: another than the rows before had. */
-int weir_ranked_push(struct weir_ranked *ranked, const struct weir_column *column, uint32_t row, uint64_t count, bool is_new,
-		     struct weir_error *err);
+int weir_ranked_push(struct weir_ranked *ranked, const struct weir_column *column, uint32_t row, uint64_t count,
+		     bool is_new, struct weir_error *err);
 /* The group has ended: its result, and the next begins. */
 int weir_ranked_end(struct weir_ranked *ranked, struct weir_error *err);
 
 /* The value of a row of a decoded column that is not null, behind those of a builder of its values' type. */
-int weir_builder_value(struct weir_builder *builder, const struct weir_column *column, uint32_t row, struct weir_error *err);
+int weir_builder_value(struct weir_builder *builder, const struct weir_column *column, uint32_t row,
+		       struct weir_error *err);
 
 #endif

@@ -4,8 +4,9 @@
 
 /* ---- rows that are not groups yet ---- */
 
-int weir_plain_init(struct weir_plain *plain, struct weir_account *account, const struct weir_accumulators *accumulators,
-		    const struct weir_schema *input, struct weir_error *err)
+int weir_plain_init(struct weir_plain *plain, struct weir_account *account,
+		    const struct weir_accumulators *accumulators, const struct weir_schema *input,
+		    struct weir_error *err)
 {
 	uint32_t keys = accumulators->layout.key_count, count = keys;
 	const struct weir_type **types;
@@ -54,12 +55,14 @@ void weir_plain_release(struct weir_plain *plain)
 
 /* ---- the table ---- */
 
-int weir_regroup_init(struct weir_regroup *regroup, struct weir_account *account, const struct weir_accumulators *accumulators,
-		      const struct weir_schema *input, const struct weir_plain *plain, struct weir_error *err)
+int weir_regroup_init(struct weir_regroup *regroup, struct weir_account *account,
+		      const struct weir_accumulators *accumulators, const struct weir_schema *input,
+		      const struct weir_plain *plain, struct weir_error *err)
 {
 	int code;
 
-	*regroup = (struct weir_regroup){.account = account, .accumulators = accumulators, .input = input, .plain = plain};
+	*regroup = (struct weir_regroup){
+		.account = account, .accumulators = accumulators, .input = input, .plain = plain};
 	weir_arena_init(&regroup->take_arena, account);
 	weir_arena_init(&regroup->push_arena, account);
 	weir_row_heap_init(&regroup->heap, account, &accumulators->layout);
@@ -67,7 +70,8 @@ int weir_regroup_init(struct weir_regroup *regroup, struct weir_account *account
 	if (!code && plain->account) {
 		code = weir_row_input_init(&regroup->rows, account, &accumulators->layout, err);
 		regroup->columns = code ? NULL
-					: weir_alloc_zero(account, (input->field_count + 1) * sizeof(*regroup->columns), err);
+					: weir_alloc_zero(account, (input->field_count + 1) * sizeof(*regroup->columns),
+							  err);
 		regroup->nested = regroup->columns
 					  ? weir_alloc_zero(account, plain->capacity * sizeof(*regroup->nested), err)
 					  : NULL;
@@ -134,23 +138,26 @@ int weir_regroup_shrink(struct weir_regroup *regroup, struct weir_error *err)
 	return weir_table_init(&regroup->table, regroup->account, &regroup->accumulators->layout, err);
 }
 
-int weir_regroup_add_groups(struct weir_regroup *regroup, const uint8_t *const *rows, uint32_t count, struct weir_error *err)
+int weir_regroup_add_groups(struct weir_regroup *regroup, const uint8_t *const *rows, uint32_t count,
+			    struct weir_error *err)
 {
-	int code = weir_table_copy_rows(&regroup->table, rows, count, &regroup->heap.maker, regroup->found, regroup->is_new,
-					err);
+	int code = weir_table_copy_rows(&regroup->table, rows, count, &regroup->heap.maker, regroup->found,
+					regroup->is_new, err);
 
 	for (uint32_t i = 0; i < count && !code; i++) {
 		if (regroup->is_new[i])
-			code = weir_accumulators_adopt(regroup->accumulators, regroup->found[i], rows[i], &regroup->heap, err);
+			code = weir_accumulators_adopt(regroup->accumulators, regroup->found[i], rows[i],
+						       &regroup->heap, err);
 		else
-			code = weir_accumulators_merge(regroup->accumulators, regroup->found[i], rows[i], &regroup->heap,
-						       &regroup->push_arena, err);
+			code = weir_accumulators_merge(regroup->accumulators, regroup->found[i], rows[i],
+						       &regroup->heap, &regroup->push_arena, err);
 	}
 	return code;
 }
 
 /* The groups of rows as a vector. */
-static int find_vector(struct weir_regroup *regroup, struct weir_vector *vector, const uint8_t *const *rows, struct weir_error *err)
+static int find_vector(struct weir_regroup *regroup, struct weir_vector *vector, const uint8_t *const *rows,
+		       struct weir_error *err)
 {
 	uint32_t made;
 	int code = weir_row_input_take(&regroup->rows, vector, regroup->accumulators->numbers, false, err);
@@ -160,10 +167,12 @@ static int find_vector(struct weir_regroup *regroup, struct weir_vector *vector,
 	for (uint32_t i = 0; i < vector->row_count; i++)
 		regroup->hashes[i] = weir_row_hash(rows[i]);
 	regroup->rows.hashes = regroup->hashes;
-	return weir_table_find_or_make(&regroup->table, &regroup->rows, &regroup->heap.maker, regroup->found, &made, err);
+	return weir_table_find_or_make(&regroup->table, &regroup->rows, &regroup->heap.maker, regroup->found, &made,
+				       err);
 }
 
-int weir_regroup_add_rows(struct weir_regroup *regroup, const uint8_t *const *rows, uint32_t count, struct weir_error *err)
+int weir_regroup_add_rows(struct weir_regroup *regroup, const uint8_t *const *rows, uint32_t count,
+			  struct weir_error *err)
 {
 	const struct weir_plain *plain = regroup->plain;
 	struct weir_vector vector = {.row_count = count,
@@ -183,8 +192,8 @@ int weir_regroup_add_rows(struct weir_regroup *regroup, const uint8_t *const *ro
 					      &regroup->nested[c], err);
 	}
 	if (!code && regroup->by_rows)
-		code = weir_table_find_rows(&regroup->table, &plain->layout, rows, count, &regroup->heap.maker, regroup->found,
-					    err);
+		code = weir_table_find_rows(&regroup->table, &plain->layout, rows, count, &regroup->heap.maker,
+					    regroup->found, err);
 	else if (!code)
 		code = find_vector(regroup, &vector, rows, err);
 	return code ? code
@@ -195,8 +204,8 @@ int weir_regroup_add_rows(struct weir_regroup *regroup, const uint8_t *const *ro
 /* ---- a lane's own part ---- */
 
 /* All that the lane has of it in memory goes into the table; *bytes grows by what it takes. */
-static int add_part(struct weir_regroup *regroup, struct weir_parts_lane *lane, uint32_t part, bool is_groups, uint64_t *bytes,
-		    struct weir_error *err)
+static int add_part(struct weir_regroup *regroup, struct weir_parts_lane *lane, uint32_t part, bool is_groups,
+		    uint64_t *bytes, struct weir_error *err)
 {
 	const uint8_t *rows[WEIR_REGROUP_STEP];
 	struct weir_row_page page;
@@ -241,8 +250,8 @@ static int put_groups(const struct weir_regroup *regroup, struct weir_parts_lane
 	return code;
 }
 
-int weir_regroup_part(struct weir_regroup *regroup, struct weir_parts_lane *groups, struct weir_parts_lane *rows, uint32_t part,
-		      bool *shrank, struct weir_error *err)
+int weir_regroup_part(struct weir_regroup *regroup, struct weir_parts_lane *groups, struct weir_parts_lane *rows,
+		      uint32_t part, bool *shrank, struct weir_error *err)
 {
 	struct weir_parts_list old_groups = {0}, old_rows = {0};
 	uint64_t before = 0;

@@ -1,7 +1,7 @@
-/* repartition: the same rows in pieces that somebody asked for, which are splits of what follows, and so files of what is
- * written. By number or by size the rows stay in order; by keys, rows that are equal in them come into one piece. How is in
- * ordered.c: without keys all rows are alike and an order keeps them as they are, with keys the order is that of the pieces'
- * numbers (parted.c). */
+/* repartition: the same rows in pieces that somebody asked for, which are splits of what follows, and so files of what
+ * is written. By number or by size the rows stay in order; by keys, rows that are equal in them come into one piece.
+ * How is in ordered.c: without keys all rows are alike and an order keeps them as they are, with keys the order is that
+ * of the pieces' numbers (parted.c). */
 #include "ops/ops_impl.h"
 #include "ops/exchange/ordered.h"
 #include "ops/exchange/parted.h"
@@ -23,7 +23,8 @@ struct repartition_config {
 static const char *const option_names[] = {"blocks=", "rows-per-block=", "keys=", "sort", "mark=", NULL};
 #define USAGE "repartition --blocks N [--keys COLUMN,… [--sort]] | --rows-per-block N"
 
-static int parse_number(const struct weir_words *words, const char *name, int64_t most, int64_t *out, struct weir_error *err)
+static int parse_number(const struct weir_words *words, const char *name, int64_t most, int64_t *out,
+			struct weir_error *err)
 {
 	const char *text = weir_words_option(words, name);
 	char *end;
@@ -33,12 +34,13 @@ static int parse_number(const struct weir_words *words, const char *name, int64_
 		return WEIR_OK;
 	*out = strtoll(text, &end, 10);
 	if (*end || !*text || *out < 1 || *out > most)
-		return weir_error_set(err, WEIR_E_INVALID, "--%s wants a number from 1 to %lld, not '%s'", name, (long long)most,
-				      text);
+		return weir_error_set(err, WEIR_E_INVALID, "--%s wants a number from 1 to %lld, not '%s'", name,
+				      (long long)most, text);
 	return WEIR_OK;
 }
 
-static int parse_keys(struct weir_op_env *env, struct repartition_config *config, const char *text, struct weir_error *err)
+static int parse_keys(struct weir_op_env *env, struct repartition_config *config, const char *text,
+		      struct weir_error *err)
 {
 	const char *const *parts;
 	uint32_t count = 0;
@@ -50,7 +52,8 @@ static int parse_keys(struct weir_op_env *env, struct repartition_config *config
 	if (!config->names)
 		return err->code;
 	for (; config->count < count; config->count++) {
-		const char *name = weir_words_name(env, parts[config->count], parts[config->count] + strlen(parts[config->count]), err);
+		const char *name = weir_words_name(env, parts[config->count],
+						   parts[config->count] + strlen(parts[config->count]), err);
 
 		if (!name)
 			return err->code;
@@ -59,7 +62,8 @@ static int parse_keys(struct weir_op_env *env, struct repartition_config *config
 	return count ? WEIR_OK : weir_error_set(err, WEIR_E_INVALID, "--keys wants at least one column");
 }
 
-static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words, struct weir_error *err)
+static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words,
+		 struct weir_error *err)
 {
 	struct repartition_config *config = weir_arena_alloc_zero(env->arena, sizeof(*config), err);
 	int code = config ? weir_words_expect(words, USAGE, 0, 0, option_names, err) : err->code;
@@ -84,9 +88,11 @@ static int parse(struct weir_op_env *env, struct weir_node *node, const struct w
 	if (!config->blocks == !config->rows)
 		return weir_error_set(err, WEIR_E_INVALID, "repartition wants either --blocks or --rows-per-block");
 	if (keys && config->rows)
-		return weir_error_set(err, WEIR_E_INVALID, "repartition by --keys wants --blocks: --rows-per-block counts rows off");
+		return weir_error_set(err, WEIR_E_INVALID,
+				      "repartition by --keys wants --blocks: --rows-per-block counts rows off");
 	if (!keys && (config->sorts || mark))
-		return weir_error_set(err, WEIR_E_INVALID, "repartition takes --%s only with --keys", mark ? "mark" : "sort");
+		return weir_error_set(err, WEIR_E_INVALID, "repartition takes --%s only with --keys",
+				      mark ? "mark" : "sort");
 	return WEIR_OK;
 }
 
@@ -103,8 +109,8 @@ static int check_key(const struct repartition_config *config, const struct weir_
 	type = schema->fields[column].type;
 	if (weir_row_type_is_key(type) && (!config->sorts || weir_key_type_has_order(type)))
 		return WEIR_OK;
-	weir_error_set(err, WEIR_E_TYPE, "column '%s' is of type %s, which %s", key, weir_type_name(type, name, sizeof(name)),
-		       config->sorts ? "has no order" : "is no key");
+	weir_error_set(err, WEIR_E_TYPE, "column '%s' is of type %s, which %s", key,
+		       weir_type_name(type, name, sizeof(name)), config->sorts ? "has no order" : "is no key");
 	weir_error_at_column(err, key);
 	return err->code;
 }
@@ -134,7 +140,8 @@ static int bind(struct weir_op_env *env, struct weir_node *node, struct weir_err
 		code = check_key(config, input->schema, config->names[i], err);
 	for (uint32_t i = 0; config->mark && i < input->schema->field_count && !code; i++)
 		if (!strcmp(input->schema->fields[i].name, config->mark))
-			code = weir_error_set(err, WEIR_E_INVALID, "there is a column '%s' already: --mark wants another name",
+			code = weir_error_set(err, WEIR_E_INVALID,
+					      "there is a column '%s' already: --mark wants another name",
 					      config->mark);
 	if (code)
 		return code;
@@ -198,8 +205,9 @@ static int load(struct weir_op_env *env, struct weir_node *node, struct weir_loa
 		if (!code && !config->names[config->count])
 			code = weir_error_set(err, WEIR_E_DATA, "the saved plan cuts by a column without a name");
 	}
-	if (!code && (sorts > 1 || config->blocks < 0 || config->blocks > PARTS_MAX || config->rows < 0 ||
-		      !config->blocks == !config->rows || (config->rows && count) || (!count && (sorts || config->mark))))
+	if (!code &&
+	    (sorts > 1 || config->blocks < 0 || config->blocks > PARTS_MAX || config->rows < 0 ||
+	     !config->blocks == !config->rows || (config->rows && count) || (!count && (sorts || config->mark))))
 		code = weir_error_set(err, WEIR_E_DATA, "the saved plan cuts into pieces that there cannot be");
 	if (code)
 		return code;
@@ -208,8 +216,8 @@ static int load(struct weir_op_env *env, struct weir_node *node, struct weir_loa
 	return WEIR_OK;
 }
 
-static int needs(struct weir_op_env *env, const struct weir_node *node, uint32_t input, const struct weir_columns *wanted,
-		 struct weir_columns *needed, struct weir_error *err)
+static int needs(struct weir_op_env *env, const struct weir_node *node, uint32_t input,
+		 const struct weir_columns *wanted, struct weir_columns *needed, struct weir_error *err)
 {
 	const struct repartition_config *config = node->config;
 	int code = weir_op_needs_same(env, node, input, wanted, needed, err);
@@ -232,7 +240,8 @@ static int narrow(struct weir_op_env *env, struct weir_node *node, const struct 
 	return node->schema ? WEIR_OK : err->code;
 }
 
-static int build_keys(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment, struct weir_error *err)
+static int build_keys(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment,
+		      struct weir_error *err)
 {
 	const struct repartition_config *config = node->config;
 	const struct weir_schema *input = node->inputs[0]->schema;
@@ -263,18 +272,18 @@ static int build_keys(struct weir_op_env *env, struct weir_node *node, struct we
 	return code || config->mark ? code : weir_parted_hide(env, fragment, err);
 }
 
-static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment, struct weir_error *err)
+static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment,
+		 struct weir_error *err)
 {
 	const struct repartition_config *config = node->config;
 
 	if (config->count)
 		return build_keys(env, node, fragment, err);
-	return weir_ordered_cut(env, fragment, node->schema,
-				&(struct weir_ordering){.name = "repartition",
-							.limit = -1,
-							.part_count = config->blocks,
-							.part_rows = config->rows},
-				err);
+	return weir_ordered_cut(
+		env, fragment, node->schema,
+		&(struct weir_ordering){
+			.name = "repartition", .limit = -1, .part_count = config->blocks, .part_rows = config->rows},
+		err);
 }
 
 const struct weir_op weir_op_repartition = {

@@ -683,8 +683,8 @@ int weir_row_heap_set(struct weir_row_heap *heap, uint8_t *cell, bool was_valid,
 		weir_row_view_put(cell, view);
 		return WEIR_OK;
 	}
-	/* What lies there is overwritten where it is long enough, so that a run of ever greater values of one length does not
-	 * pile up. */
+	/* What lies there is overwritten where it is long enough, so that a run of ever greater values of one length
+	 * does not pile up. */
 	if (was_valid && old.size >= view.size) {
 		room = (uint8_t *)(uintptr_t)old.data;
 	} else {

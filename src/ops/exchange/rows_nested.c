@@ -11,7 +11,8 @@ static int64_t offset_in(const struct weir_array *array, int64_t place)
 
 	if (!array->buffers[1].data)
 		return 0;
-	return is_large ? ((const int64_t *)array->buffers[1].data)[place] : ((const int32_t *)array->buffers[1].data)[place];
+	return is_large ? ((const int64_t *)array->buffers[1].data)[place]
+			: ((const int32_t *)array->buffers[1].data)[place];
 }
 
 /* Where the row's items begin in the child, and how many they are. */

@@ -3,8 +3,8 @@
  *     value:  u8 1 │ FIXED: its bytes │ BITS: u8 │ BYTES: u32 size, bytes │ LIST, MAP: u32 count, items │ STRUCT: fields
  *     null:   u8 0
  *
- * Little endian, no padding: equal values are equal bytes. NaN is always the same one. Values of a dictionary are written as
- * what they stand for. */
+ * Little endian, no padding: equal values are equal bytes. NaN is always the same one. Values of a dictionary are
+ * written as what they stand for. */
 #ifndef WEIR_OPS_EXCHANGE_ROWS_NESTED_H
 #define WEIR_OPS_EXCHANGE_ROWS_NESTED_H
 

@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-/* What a merge has of a run beside its open chunk: a cursor, keys of some rows and their order, arrays over the chunk. */
+/* What a merge has of a run beside its open chunk: a cursor, keys of some rows and their order, arrays over the
+ * chunk. */
 enum {
 	OPEN_BYTES = 10 << 10,
 	OPEN_COLUMN_BYTES = 256, /* for each column more */
@@ -86,7 +87,8 @@ static uint32_t node_count(const struct weir_field *fields, uint32_t count)
 	return nodes;
 }
 
-void weir_run_space_measure(struct weir_run_space *space, const struct weir_schema *schema, int64_t run_bytes, int64_t merge_bytes)
+void weir_run_space_measure(struct weir_run_space *space, const struct weir_schema *schema, int64_t run_bytes,
+			    int64_t merge_bytes)
 {
 	int64_t most;
 
@@ -120,7 +122,8 @@ static int lie(struct weir_run_space *space, int64_t reserve, struct weir_sorted
 	struct weir_sorted_run *run;
 
 	*out = NULL;
-	if (atomic_fetch_add_explicit(&space->resident, reserve, memory_order_relaxed) + reserve > space->resident_max) {
+	if (atomic_fetch_add_explicit(&space->resident, reserve, memory_order_relaxed) + reserve >
+	    space->resident_max) {
 		atomic_fetch_sub_explicit(&space->resident, reserve, memory_order_relaxed);
 		return WEIR_OK;
 	}
@@ -189,8 +192,8 @@ static int fence_put(struct weir_sorted_run *run, const struct weir_run_chunk *c
 }
 
 /* Its rows are those of the batch; row i has key rows[i] of `keys`, or key i where that is NULL. */
-static int settle(struct weir_sorted_run *run, struct weir_batch *batch, const struct weir_key_list *keys, const uint32_t *rows,
-		  struct weir_error *err)
+static int settle(struct weir_sorted_run *run, struct weir_batch *batch, const struct weir_key_list *keys,
+		  const uint32_t *rows, struct weir_error *err)
 {
 	int64_t step, used;
 	const uint8_t *last;
@@ -204,8 +207,8 @@ static int settle(struct weir_sorted_run *run, struct weir_batch *batch, const s
 	step = weir_run_chunk_rows(run->space, run->bytes, run->row_count);
 	step = step > (int64_t)WEIR_VECTOR_ROWS ? (int64_t)WEIR_VECTOR_ROWS : step;
 	for (int64_t first = 0; first < run->row_count && !code; first += step) {
-		struct weir_run_chunk chunk = {.row_first = first,
-					       .row_count = run->row_count - first < step ? run->row_count - first : step};
+		struct weir_run_chunk chunk = {
+			.row_first = first, .row_count = run->row_count - first < step ? run->row_count - first : step};
 
 		chunk.fence = weir_key_at(keys, rows ? rows[first] : (size_t)first, &chunk.fence_size);
 		code = fence_put(run, &chunk, err);
@@ -268,7 +271,8 @@ int weir_run_arrange(struct weir_run_space *space, struct weir_account *account,
 		     struct weir_sorted_run **out, struct weir_error *err)
 {
 	int64_t count = batch->row_count, *numbers = NULL;
-	int64_t bytes = weir_run_batch_bytes(batch) + (schema->field_count > batch->column_count ? count * (int64_t)sizeof(uint64_t) : 0);
+	int64_t bytes = weir_run_batch_bytes(batch) +
+			(schema->field_count > batch->column_count ? count * (int64_t)sizeof(uint64_t) : 0);
 	struct weir_sorted_run *run = NULL;
 	struct weir_batch *taken = NULL;
 	int code;
@@ -337,8 +341,8 @@ void weir_run_forget(struct weir_sorted_run *run, int64_t begin, int64_t end, st
 			const int64_t *large = (const int64_t *)array->buffers[1].data;
 			const int32_t *small = (const int32_t *)array->buffers[1].data;
 
-			forget_bytes(&array->buffers[2], is_large ? large[from] : small[from], is_large ? large[to] : small[to],
-				     forgotten);
+			forget_bytes(&array->buffers[2], is_large ? large[from] : small[from],
+				     is_large ? large[to] : small[to], forgotten);
 		}
 	}
 }
@@ -367,7 +371,8 @@ int weir_batch_take(struct weir_account *account, const struct weir_batch *batch
 }
 
 /* The batch as a sealed chunk of packed rows, in memory, that nobody counts yet. */
-static int pack_chunk(struct weir_run_space *space, const struct weir_batch *batch, struct weir_chunk **out, struct weir_error *err)
+static int pack_chunk(struct weir_run_space *space, const struct weir_batch *batch, struct weir_chunk **out,
+		      struct weir_error *err)
 {
 	struct weir_packed_plan plan;
 	struct weir_batch *trimmed = NULL;
@@ -438,8 +443,9 @@ static int bare_of(const struct weir_sorted_run *run, const struct weir_batch *b
 	return weir_numbers_strip(batch->account, batch, space->bare, out, err);
 }
 
-int weir_run_chunk_complete(const struct weir_sorted_run *run, const struct weir_run_chunk *chunk, struct weir_account *account,
-			    const struct weir_schema *schema, struct weir_batch **batch, struct weir_error *err)
+int weir_run_chunk_complete(const struct weir_sorted_run *run, const struct weir_run_chunk *chunk,
+			    struct weir_account *account, const struct weir_schema *schema, struct weir_batch **batch,
+			    struct weir_error *err)
 {
 	struct weir_buffer numbers = {0};
 	struct weir_batch *whole = NULL;
@@ -452,7 +458,8 @@ int weir_run_chunk_complete(const struct weir_sorted_run *run, const struct weir
 	if (code)
 		return code;
 	if (run->drawn)
-		code = weir_drawn_numbers(run->drawn, chunk->row_first, chunk->row_count, account, (uint64_t *)values, err);
+		code = weir_drawn_numbers(run->drawn, chunk->row_first, chunk->row_count, account, (uint64_t *)values,
+					  err);
 	else
 		weir_repeats_numbers(&chunk->repeats, (uint64_t *)values);
 	if (code)
@@ -483,7 +490,8 @@ size_t weir_run_chunk_footprint(const struct weir_run_chunk *chunk)
 	return whole(chunk->size, UNIT_BYTES);
 }
 
-int weir_run_chunk_read(const struct weir_sorted_run *run, const struct weir_run_chunk *chunk, uint8_t *to, struct weir_error *err)
+int weir_run_chunk_read(const struct weir_sorted_run *run, const struct weir_run_chunk *chunk, uint8_t *to,
+			struct weir_error *err)
 {
 	atomic_fetch_add_explicit(&run->space->read, weir_run_chunk_footprint(chunk), memory_order_relaxed);
 	return weir_spool_read(&run->spool, chunk->place, to, weir_run_chunk_footprint(chunk), err);
@@ -514,7 +522,8 @@ static int write_chunks(struct weir_sorted_run *run, struct weir_error *err)
 	for (uint32_t i = 0; i < count && !code; i++)
 		chunks[i].place = places[i];
 	if (!code) {
-		atomic_fetch_add_explicit(&run->space->spilled, whole(run->unwritten_size, PAGE_BYTES), memory_order_relaxed);
+		atomic_fetch_add_explicit(&run->space->spilled, whole(run->unwritten_size, PAGE_BYTES),
+					  memory_order_relaxed);
 		run->unwritten_size = run->unwritten_count = 0;
 	}
 	return code;
@@ -549,8 +558,8 @@ static int unwritten_room(struct weir_sorted_run *run, size_t size, struct weir_
 }
 
 /* The batch as a block in memory; *is_put false: there is no room. */
-static int put_resident(struct weir_run_space *space, const struct weir_batch *batch, struct weir_run_chunk *chunk, bool *is_put,
-			struct weir_error *err)
+static int put_resident(struct weir_run_space *space, const struct weir_batch *batch, struct weir_run_chunk *chunk,
+			bool *is_put, struct weir_error *err)
 {
 	struct weir_block_plan plan;
 	int64_t footprint;
@@ -563,7 +572,8 @@ static int put_resident(struct weir_run_space *space, const struct weir_batch *b
 	if (code)
 		return code;
 	footprint = (int64_t)whole(plan.size, PAGE_BYTES);
-	if (atomic_fetch_add_explicit(&space->resident, footprint, memory_order_relaxed) + footprint <= space->resident_max) {
+	if (atomic_fetch_add_explicit(&space->resident, footprint, memory_order_relaxed) + footprint <=
+	    space->resident_max) {
 		code = weir_chunk_of_batch(space->store, NULL, batch, &chunk->chunk, err);
 		*is_put = !code;
 		chunk->size = plan.size;
@@ -574,7 +584,8 @@ static int put_resident(struct weir_run_space *space, const struct weir_batch *b
 }
 
 /* The batch is the run's next chunk: a block in memory while there is room, else packed, on disk. */
-static int put(struct weir_sorted_run *run, const struct weir_batch *batch, struct weir_run_chunk *chunk, struct weir_error *err)
+static int put(struct weir_sorted_run *run, const struct weir_batch *batch, struct weir_run_chunk *chunk,
+	       struct weir_error *err)
 {
 	struct weir_run_space *space = run->space;
 	struct weir_packed_plan packed;
@@ -595,8 +606,8 @@ static int put(struct weir_sorted_run *run, const struct weir_batch *batch, stru
 	return WEIR_OK;
 }
 
-int weir_run_append(struct weir_sorted_run *run, const struct weir_batch *batch, const uint8_t *fence, uint32_t fence_size,
-		    struct weir_error *err)
+int weir_run_append(struct weir_sorted_run *run, const struct weir_batch *batch, const uint8_t *fence,
+		    uint32_t fence_size, struct weir_error *err)
 {
 	struct weir_run_space *space = run->space;
 	struct weir_run_chunk chunk = {
@@ -674,7 +685,8 @@ uint64_t weir_run_open_bytes(const struct weir_sorted_run *run)
 
 /* ---- runs that can be given on ---- */
 
-int weir_batch_slice(const struct weir_batch *batch, int64_t first, int64_t count, struct weir_batch **out, struct weir_error *err)
+int weir_batch_slice(const struct weir_batch *batch, int64_t first, int64_t count, struct weir_batch **out,
+		     struct weir_error *err)
 {
 	uint32_t n = 0, column_count = batch->column_count;
 	struct weir_array **columns = weir_alloc_zero(batch->account, (column_count + 1) * sizeof(*columns), err);
@@ -696,8 +708,8 @@ int weir_batch_slice(const struct weir_batch *batch, int64_t first, int64_t coun
 }
 
 /* Rows [first, first + count) of the batch as the run's next chunk. */
-static int keep(struct weir_sorted_run *run, const struct weir_batch *batch, const struct weir_key_list *keys, int64_t first,
-		int64_t count, struct weir_error *err)
+static int keep(struct weir_sorted_run *run, const struct weir_batch *batch, const struct weir_key_list *keys,
+		int64_t first, int64_t count, struct weir_error *err)
 {
 	struct weir_run_space *space = run->space;
 	struct weir_run_chunk chunk = {.row_first = first, .row_count = count};
@@ -717,7 +729,8 @@ static int keep(struct weir_sorted_run *run, const struct weir_batch *batch, con
 		code = weir_chunk_of_batch(space->store, NULL, part, &chunk.chunk, err);
 	weir_batch_unref(part);
 	if (!code) {
-		atomic_fetch_add_explicit(&space->resident, (int64_t)weir_chunk_footprint(chunk.chunk), memory_order_relaxed);
+		atomic_fetch_add_explicit(&space->resident, (int64_t)weir_chunk_footprint(chunk.chunk),
+					  memory_order_relaxed);
 		chunk.size = weir_chunk_size(chunk.chunk);
 		run->bytes += chunk.size;
 		code = weir_list_push(&run->chunks, space->account, err, chunk);
@@ -741,9 +754,11 @@ int weir_run_keep(struct weir_run_space *space, const struct weir_batch *batch, 
 	*out = NULL;
 	if (!space->lying_bytes || space->bare || bytes < GIVEN_BYTES_MIN || bytes > space->resident_max)
 		return WEIR_OK;
-	/* None of it may have to go to disk: a merge has a chunk of each run that is there open, and these are large. */
+	/* None of it may have to go to disk: a merge has a chunk of each run that is there open, and these are
+	 * large. */
 	claimed = bytes + bytes / 8 + PAGE_BYTES;
-	if (atomic_fetch_add_explicit(&space->resident, claimed, memory_order_relaxed) + claimed > space->resident_max) {
+	if (atomic_fetch_add_explicit(&space->resident, claimed, memory_order_relaxed) + claimed >
+	    space->resident_max) {
 		atomic_fetch_sub_explicit(&space->resident, claimed, memory_order_relaxed);
 		return WEIR_OK;
 	}
@@ -770,7 +785,8 @@ struct weir_chunk *weir_run_give(struct weir_run_space *space, struct weir_run_c
 	if (weir_chunk_size(chunk->chunk) < GIVEN_BYTES_MIN / 2)
 		return NULL;
 	if (!chunk->is_given)
-		atomic_fetch_sub_explicit(&space->resident, (int64_t)weir_chunk_footprint(chunk->chunk), memory_order_relaxed);
+		atomic_fetch_sub_explicit(&space->resident, (int64_t)weir_chunk_footprint(chunk->chunk),
+					  memory_order_relaxed);
 	chunk->is_given = true;
 	return weir_chunk_ref(chunk->chunk);
 }

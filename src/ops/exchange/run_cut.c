@@ -4,8 +4,8 @@
 #include <string.h>
 
 enum {
-	TAKEN_PARTS = 4,           /* of a run that becomes chunks: so much of it is there twice */
-	MARK_ROWS_MIN = 64,        /* between two marks, in the run that they are taken from */
+	TAKEN_PARTS = 4,    /* of a run that becomes chunks: so much of it is there twice */
+	MARK_ROWS_MIN = 64, /* between two marks, in the run that they are taken from */
 	NUMBER_KEY_BYTES = 9,
 	UNLIKE_TIMES = 4, /* what a chunk is to have at most */
 	PAGE_BYTES = 4 << 10,
@@ -14,8 +14,10 @@ enum {
 /* So many rows more or less that a chunk that takes `size` bytes takes whole pages. */
 static int64_t rows_to_page(const struct weir_batch *batch, uint64_t size)
 {
-	int64_t row_bytes = weir_run_batch_bytes(batch) / batch->row_count, pages = (int64_t)(size + PAGE_BYTES / 2) / PAGE_BYTES;
-	int64_t left = pages * PAGE_BYTES - (int64_t)size - 64 * (int64_t)batch->column_count; /* columns are filled up to 64 bytes */
+	int64_t row_bytes = weir_run_batch_bytes(batch) / batch->row_count,
+		pages = (int64_t)(size + PAGE_BYTES / 2) / PAGE_BYTES;
+	/* columns are filled up to 64 bytes */
+	int64_t left = pages * PAGE_BYTES - (int64_t)size - 64 * (int64_t)batch->column_count;
 
 	/* A row is somewhat more than that: so too many go, or too few come, rather than the other way round. */
 	return left < 0 && row_bytes ? -((row_bytes - 1 - left) / row_bytes) : left / (row_bytes + 1);
@@ -56,8 +58,8 @@ const uint8_t *weir_run_mark(const struct weir_run_marks *marks, uint32_t number
 }
 
 /* Keys that cut these rows, which are in order, into parts that are about alike. */
-static int marks_new(struct weir_account *account, const struct weir_key_list *keys, const uint32_t *rows, int64_t count,
-		     struct weir_run_marks **out, struct weir_error *err)
+static int marks_new(struct weir_account *account, const struct weir_key_list *keys, const uint32_t *rows,
+		     int64_t count, struct weir_run_marks **out, struct weir_error *err)
 {
 	const uint8_t *before = NULL;
 	uint32_t size = 0, before_size = 0, bytes = 0;
@@ -100,7 +102,8 @@ static int marks_of(struct weir_run_space *space, const struct weir_key_list *ke
 	code = marks_new(space->account, keys, rows, count, &mine, err);
 	if (code)
 		return code;
-	if (atomic_compare_exchange_strong_explicit(&space->marks, out, mine, memory_order_acq_rel, memory_order_acquire))
+	if (atomic_compare_exchange_strong_explicit(&space->marks, out, mine, memory_order_acq_rel,
+						    memory_order_acquire))
 		*out = mine;
 	else
 		weir_run_marks_free(space->account, mine);
@@ -133,8 +136,8 @@ struct mark_places {
 	int64_t rows[WEIR_RUN_MARKS]; /* so many are before it */
 };
 
-static void mark_places_init(struct mark_places *places, const struct weir_run_marks *marks, const struct weir_key_list *keys,
-			     const uint32_t *rows, int64_t count)
+static void mark_places_init(struct mark_places *places, const struct weir_run_marks *marks,
+			     const struct weir_key_list *keys, const uint32_t *rows, int64_t count)
 {
 	places->marks = marks;
 	places->next = 0;
@@ -142,8 +145,8 @@ static void mark_places_init(struct mark_places *places, const struct weir_run_m
 		places->rows[i] = rows_before_mark(marks, i, keys, rows, i ? places->rows[i - 1] : 0, count);
 }
 
-/* How many rows the next chunk has, so that it ends where a mark is: of few rows that are left before the next mark, with those
- * behind it. */
+/* How many rows the next chunk has, so that it ends where a mark is: of few rows that are left before the next mark,
+ * with those behind it. */
 static int64_t rows_to_mark(struct mark_places *places, int64_t first, int64_t here, int64_t step)
 {
 	int64_t rows = 0;
@@ -173,8 +176,8 @@ static uint32_t mark_above(const struct mark_places *places, int64_t row)
 	return 0;
 }
 
-/* How many rows the next chunk has. Where ranges are pieces that somebody asked for, none should begin inside a chunk, which would
- * be read twice. */
+/* How many rows the next chunk has. Where ranges are pieces that somebody asked for, none should begin inside a chunk,
+ * which would be read twice. */
 static int64_t chunk_rows(const struct weir_run_space *space, const struct weir_key_list *keys, const uint32_t *rows,
 			  int64_t first, int64_t count, int64_t step)
 {
@@ -198,8 +201,8 @@ static int64_t chunk_rows(const struct weir_run_space *space, const struct weir_
 }
 
 /* Rows first … first + *count − 1, or fewer where some are far longer than others: a large one by itself. */
-static int slice_alike(const struct weir_run_space *space, const struct weir_batch *batch, int64_t first, int64_t *count,
-		       struct weir_batch **out, struct weir_error *err)
+static int slice_alike(const struct weir_run_space *space, const struct weir_batch *batch, int64_t first,
+		       int64_t *count, struct weir_batch **out, struct weir_error *err)
 {
 	int code = weir_batch_slice(batch, first, *count, out, err);
 
@@ -213,8 +216,8 @@ static int slice_alike(const struct weir_run_space *space, const struct weir_bat
 }
 
 int weir_sorted_run_new(struct weir_run_space *space, struct weir_account *account, const struct weir_batch *batch,
-			const struct weir_key_list *keys, const uint32_t *rows, int64_t count, const struct weir_draw *draw,
-			struct weir_sorted_run **out, struct weir_error *err)
+			const struct weir_key_list *keys, const uint32_t *rows, int64_t count,
+			const struct weir_draw *draw, struct weir_sorted_run **out, struct weir_error *err)
 {
 	struct weir_sorted_run *run = weir_run_new(space, err);
 	struct weir_batch *taken = NULL;
@@ -228,11 +231,14 @@ int weir_sorted_run_new(struct weir_run_space *space, struct weir_account *accou
 	code = marks_of(space, keys, rows, count, &marks, err);
 	mark_places_init(&places, marks, keys, rows, count);
 	/* A merge has the numbers as well while a chunk is open. */
-	step = weir_run_chunk_rows(space, (uint64_t)(weir_run_batch_bytes(batch) + (draw ? batch->row_count * (int64_t)sizeof(uint64_t) : 0)),
-				   batch->row_count);
+	step = weir_run_chunk_rows(
+		space,
+		(uint64_t)(weir_run_batch_bytes(batch) + (draw ? batch->row_count * (int64_t)sizeof(uint64_t) : 0)),
+		batch->row_count);
 	step = step > count ? count : step;
 	most = step + step / 2;
-	/* Column by column, and many rows of each: what is read of it stays in the cache until its neighbours are wanted. */
+	/* Column by column, and many rows of each: what is read of it stays in the cache until its neighbours are
+	 * wanted. */
 	at_once = count / TAKEN_PARTS > most ? count / TAKEN_PARTS : most;
 	numbers = weir_alloc(account, (size_t)at_once * sizeof(*numbers), err);
 	if (!numbers && !code)

@@ -51,9 +51,9 @@ struct segments_lane {
 	struct weir_schema *key_schema;
 	struct weir_gather *keys; /* of groups that have begun and are not put out yet */
 	struct weir_column *key_parts;
-	bool is_open; /* a group has begun */
-	int64_t finished; /* groups */
-	char text[64];    /* of a large group, until the next one begins */
+	bool is_open;       /* a group has begun */
+	int64_t finished;   /* groups */
+	char text[64];      /* of a large group, until the next one begins */
 	uint64_t text_rows; /* of that group, when it has ended */
 	/* What is put out. */
 	struct weir_batch *batch;
@@ -113,7 +113,8 @@ static int items_init(struct segments_lane *lane, struct weir_error *err)
 
 	lane->tallies = weir_alloc_zero(&lane->account, (count + 1) * sizeof(*lane->tallies), err);
 	lane->ranked = lane->tallies ? weir_alloc_zero(&lane->account, (count + 1) * sizeof(*lane->ranked), err) : NULL;
-	lane->held_items = lane->ranked ? weir_alloc_zero(&lane->account, (count + 1) * sizeof(*lane->held_items), err) : NULL;
+	lane->held_items = lane->ranked ? weir_alloc_zero(&lane->account, (count + 1) * sizeof(*lane->held_items), err)
+					: NULL;
 	if (!lane->held_items)
 		return err->code;
 	for (uint32_t i = 0; i < count && !code; i++) {
@@ -121,14 +122,15 @@ static int items_init(struct segments_lane *lane, struct weir_error *err)
 		uint32_t at = 0;
 
 		code = weir_ranked_init(&lane->ranked[i], &lane->account, item,
-					item->column ? step->input->fields[step->item_columns[i]].type : weir_type_of(WEIR_INT64),
+					item->column ? step->input->fields[step->item_columns[i]].type
+						     : weir_type_of(WEIR_INT64),
 					step->output->fields[step->group_columns.count + i].type, err);
 		if (code || !is_ranked(item) || step->is_ordered)
 			continue;
 		while (step->held_columns[at] != step->item_columns[i])
 			at++;
-		lane->held_items[lane->held_item_count++] =
-			(struct weir_held_item){.column = at, .ranked = &lane->ranked[i]};
+		lane->held_items[lane->held_item_count++] = (struct weir_held_item){.column = at,
+										    .ranked = &lane->ranked[i]};
 	}
 	return code;
 }
@@ -165,7 +167,8 @@ static int lane_new(void *object, struct weir_lane_context *context, void **out,
 	if (!code)
 		code = keys_init(lane, err);
 	if (!code && step->held_count)
-		code = weir_held_init(&lane->held, &lane->account, step->input, step->held_columns, step->held_count, err);
+		code = weir_held_init(&lane->held, &lane->account, step->input, step->held_columns, step->held_count,
+				      err);
 	if (code) {
 		lane_free(lane);
 		return code;
@@ -215,7 +218,8 @@ static int name_group(struct segments_lane *lane, int code, struct weir_error *e
 	if (code != WEIR_E_OVERFLOW || !step->group_columns.count)
 		return code;
 	weir_arena_clear(&lane->arena);
-	input.columns = weir_arena_alloc_zero(&lane->arena, step->input->field_count * sizeof(*input.columns), &ignored);
+	input.columns = weir_arena_alloc_zero(&lane->arena, step->input->field_count * sizeof(*input.columns),
+					      &ignored);
 	if (input.columns && !weir_gather_finish(lane->keys, &keys, &ignored) &&
 	    !weir_vector_from_batch(keys, lane->finished, 1, &lane->arena, &group, &ignored)) {
 		for (uint32_t i = 0; i < step->group_columns.count; i++)
@@ -246,8 +250,8 @@ static int put_plain(struct segments_lane *lane, uint32_t i, struct weir_error *
 	case WEIR_MISSING_PERCENT:
 		return put_share(out, summary->nulls + lane->tallies[i].nans, summary->rows, err);
 	case WEIR_ZERO_PERCENT:
-		return put_share(out, lane->tallies[i].zeros, item->with_nulls ? summary->rows : weir_summary_count(summary),
-				 err);
+		return put_share(out, lane->tallies[i].zeros,
+				 item->with_nulls ? summary->rows : weir_summary_count(summary), err);
 	default:
 		return weir_aggregate_put(item, &lane->summaries, item->with_nulls, out->type, out, err);
 	}
@@ -304,7 +308,8 @@ static void count_tally(struct tally *tally, const struct weir_column *column, c
 }
 
 /* How many rows of the input selected rows [begin, end) stand for. */
-static uint64_t weight_of(const struct segments_lane *lane, const struct weir_vector *vector, uint32_t begin, uint32_t end)
+static uint64_t weight_of(const struct segments_lane *lane, const struct weir_vector *vector, uint32_t begin,
+			  uint32_t end)
 {
 	const int64_t *counts = vector->columns[vector->column_count - 1].values;
 	uint64_t weight = 0;
@@ -317,8 +322,8 @@ static uint64_t weight_of(const struct segments_lane *lane, const struct weir_ve
 }
 
 /* Runs of equal values among selected rows [begin, end), by where the values' segmenter saw them begin. */
-static int push_runs(struct segments_lane *lane, const struct weir_vector *vector, uint32_t begin, uint32_t end, uint32_t *run,
-		     struct weir_error *err)
+static int push_runs(struct segments_lane *lane, const struct weir_vector *vector, uint32_t begin, uint32_t end,
+		     uint32_t *run, struct weir_error *err)
 {
 	const struct weir_segmenter *values = &lane->values;
 	const struct weir_aggregates *aggregates = lane->step->aggregates;
@@ -334,16 +339,16 @@ static int push_runs(struct segments_lane *lane, const struct weir_vector *vecto
 		weight = weight_of(lane, vector, begin, next);
 		for (uint32_t i = 0; i < aggregates->item_count && !code; i++)
 			if (is_ranked(&aggregates->items[i]))
-				code = weir_ranked_push(&lane->ranked[i], &vector->columns[lane->step->item_columns[i]], row,
-							weight, is_new, err);
+				code = weir_ranked_push(&lane->ranked[i], &vector->columns[lane->step->item_columns[i]],
+							row, weight, is_new, err);
 		begin = next;
 	}
 	return code;
 }
 
 /* Selected rows [begin, end) are of the group at hand. */
-static int push_part(struct segments_lane *lane, struct weir_vector *vector, uint32_t begin, uint32_t end, uint32_t *run,
-		     struct weir_error *err)
+static int push_part(struct segments_lane *lane, struct weir_vector *vector, uint32_t begin, uint32_t end,
+		     uint32_t *run, struct weir_error *err)
 {
 	const struct weir_aggregates *aggregates = lane->step->aggregates;
 	struct weir_vector part = *vector;
@@ -355,7 +360,8 @@ static int push_part(struct segments_lane *lane, struct weir_vector *vector, uin
 	code = weir_summaries_push(&lane->summaries, &part, err);
 	lane->summaries.rows += weight_of(lane, vector, begin, end) - (end - begin);
 	for (uint32_t i = 0; i < aggregates->item_count && !code; i++)
-		if (aggregates->items[i].function == WEIR_MISSING_PERCENT || aggregates->items[i].function == WEIR_ZERO_PERCENT) {
+		if (aggregates->items[i].function == WEIR_MISSING_PERCENT ||
+		    aggregates->items[i].function == WEIR_ZERO_PERCENT) {
 			const struct weir_column *column = &vector->columns[lane->step->item_columns[i]];
 
 			if (weir_summary_kind(weir_type_values(column->type)) != WEIR_SUMMARY_NONE)
@@ -480,12 +486,16 @@ static int flush(struct segments_lane *lane, struct weir_error *err)
 		code = make_batch(lane, err);
 	for (uint32_t i = 0; i < lane->step->output->field_count && !code; i++)
 		bytes += array_bytes(lane->batch->columns[i]);
-	lane->batch_step = bytes > (uint64_t)rows ? (int64_t)(WEIR_VECTOR_BYTES / (bytes / (uint64_t)rows)) : WEIR_VECTOR_ROWS;
-	lane->batch_step = lane->batch_step < 1 ? 1 : lane->batch_step > WEIR_VECTOR_ROWS ? WEIR_VECTOR_ROWS : lane->batch_step;
+	lane->batch_step = bytes > (uint64_t)rows ? (int64_t)(WEIR_VECTOR_BYTES / (bytes / (uint64_t)rows))
+						  : WEIR_VECTOR_ROWS;
+	lane->batch_step = lane->batch_step < 1                  ? 1
+			   : lane->batch_step > WEIR_VECTOR_ROWS ? WEIR_VECTOR_ROWS
+								 : lane->batch_step;
 	return code;
 }
 
-static int put_out(struct segments_lane *lane, struct weir_vector *out, enum weir_progress *progress, struct weir_error *err)
+static int put_out(struct segments_lane *lane, struct weir_vector *out, enum weir_progress *progress,
+		   struct weir_error *err)
 {
 	int64_t left = lane->batch ? lane->batch->row_count - lane->batch_row : 0;
 	uint32_t count = (uint32_t)(left < lane->batch_step ? left : lane->batch_step);
@@ -537,7 +547,8 @@ static int bound_queues(struct segments_lane *lane, struct weir_error *err)
 	for (uint32_t i = 0; i < lane->step->aggregates->item_count && !code; i++) {
 		struct weir_ranked *ranked = &lane->ranked[i];
 
-		if (ranked->item->function != WEIR_QUANTILE || ranked->expected || ranked->values.count - ranked->head < QUEUE_MAX)
+		if (ranked->item->function != WEIR_QUANTILE || ranked->expected ||
+		    ranked->values.count - ranked->head < QUEUE_MAX)
 			continue;
 		if (!count)
 			code = count_values_of_group(lane, &count, err);
@@ -594,8 +605,8 @@ static int push(void *object, struct weir_vector *vector, enum weir_progress *pr
 	if (!code)
 		code = push_rows(lane, vector, err);
 	if (!code && lane->is_open && !lane->text[0] && lane->summaries.rows > LARGE_ROWS)
-		weir_segment_text(lane->step->input, &lane->step->group_columns, vector, vector->selection.count - 1, lane->text,
-				  sizeof(lane->text));
+		weir_segment_text(lane->step->input, &lane->step->group_columns, vector, vector->selection.count - 1,
+				  lane->text, sizeof(lane->text));
 	if (!code && lane->is_open && lane->step->is_ordered)
 		code = bound_queues(lane, err);
 	*progress = WEIR_NEED_INPUT;
@@ -637,8 +648,10 @@ static void step_free(void *object)
 	if (step->ordered)
 		weir_ordered_unref(step->ordered);
 	weir_free(step->account, step->keys, step->keys ? (step->group_columns.count + 2) * sizeof(*step->keys) : 0);
-	weir_free(step->account, step->item_columns, step->item_columns ? (items + 1) * sizeof(*step->item_columns) : 0);
-	weir_free(step->account, step->held_columns, step->held_columns ? (items + 1) * sizeof(*step->held_columns) : 0);
+	weir_free(step->account, step->item_columns,
+		  step->item_columns ? (items + 1) * sizeof(*step->item_columns) : 0);
+	weir_free(step->account, step->held_columns,
+		  step->held_columns ? (items + 1) * sizeof(*step->held_columns) : 0);
 	weir_free(step->account, step, sizeof(*step));
 }
 
@@ -693,7 +706,8 @@ static bool takes_counts(const struct segments_step *step, const uint32_t *keys,
 
 		/* Values of quantiles seldom come twice: counting them would be work for nothing. */
 		if (function == WEIR_QUANTILE || function == WEIR_APPROX_QUANTILE ||
-		    (!is_ranked(&step->aggregates->items[i]) && (function != WEIR_COUNT || step->aggregates->items[i].column)))
+		    (!is_ranked(&step->aggregates->items[i]) &&
+		     (function != WEIR_COUNT || step->aggregates->items[i].column)))
 			return false;
 	}
 	for (uint32_t i = 0; i < key_count; i++)
@@ -703,8 +717,8 @@ static bool takes_counts(const struct segments_step *step, const uint32_t *keys,
 }
 
 static int step_new(struct weir_op_env *env, const struct weir_schema *schema, const uint32_t *keys, uint32_t key_count,
-		    const struct weir_aggregates *aggregates, const struct weir_schema *output, struct segments_step **out,
-		    struct weir_error *err)
+		    const struct weir_aggregates *aggregates, const struct weir_schema *output,
+		    struct segments_step **out, struct weir_error *err)
 {
 	struct segments_step *step = weir_alloc_zero(env->account, sizeof(*step), err);
 	int code;
@@ -762,15 +776,17 @@ static struct weir_aggregates *aggregates_new(struct weir_op_env *env, uint32_t 
 	return made->wants ? made : NULL;
 }
 
-static const struct weir_aggregate_item count_item = {.text = "count()", .name = "", .function = WEIR_COUNT, .summary = UINT32_MAX};
+static const struct weir_aggregate_item count_item = {
+	.text = "count()", .name = "", .function = WEIR_COUNT, .summary = UINT32_MAX};
 
 /* Each value of the column once in its group, by hashing, and with `counted` how often it came. */
 static int take_distinct(struct weir_op_env *env, struct weir_fragment *fragment, const struct weir_schema *schema,
-			 const uint32_t *keys, uint32_t key_count, uint32_t column, bool counted, struct weir_schema **out,
-			 struct weir_error *err)
+			 const uint32_t *keys, uint32_t key_count, uint32_t column, bool counted,
+			 struct weir_schema **out, struct weir_error *err)
 {
 	struct weir_aggregates *counts = aggregates_new(env, counted, err);
-	struct weir_field *fields = counts ? weir_arena_alloc_zero(env->arena, (key_count + 2) * sizeof(*fields), err) : NULL;
+	struct weir_field *fields = counts ? weir_arena_alloc_zero(env->arena, (key_count + 2) * sizeof(*fields), err)
+					   : NULL;
 	uint32_t *columns = fields ? weir_arena_alloc_zero(env->arena, (key_count + 1) * sizeof(*columns), err) : NULL;
 	int code;
 
@@ -810,13 +826,11 @@ static int count_distinct(struct weir_op_env *env, struct weir_fragment *fragmen
 		counts->items[i].function = WEIR_COUNT;
 		counts->items[i].summary = 0;
 	}
-	return weir_hashed_cut(env, fragment, schema,
-			       &(struct weir_grouping){.name = "group",
-						       .keys = keys,
-						       .key_count = key_count,
-						       .aggregates = counts,
-						       .output = output},
-			       err);
+	return weir_hashed_cut(
+		env, fragment, schema,
+		&(struct weir_grouping){
+			.name = "group", .keys = keys, .key_count = key_count, .aggregates = counts, .output = output},
+		err);
 }
 
 int weir_segments_cut(struct weir_op_env *env, struct weir_fragment *fragment, const struct weir_schema *schema,
@@ -833,7 +847,8 @@ int weir_segments_cut(struct weir_op_env *env, struct weir_fragment *fragment, c
 	if (takes_counts(step, keys, key_count)) {
 		bool only_distinct = counts_distinct(aggregates);
 
-		code = take_distinct(env, fragment, schema, keys, key_count, step->held_columns[0], !only_distinct, &counted, err);
+		code = take_distinct(env, fragment, schema, keys, key_count, step->held_columns[0], !only_distinct,
+				     &counted, err);
 		step_free(step);
 		first = code ? NULL : weir_arena_alloc_zero(env->arena, (key_count + 1) * sizeof(*first), err);
 		if (!first)

@@ -79,7 +79,8 @@ double weir_selected_quantile(double *values, uint32_t count, double q)
 	fraction = place - (double)rank;
 	if (count <= SORTED_MAX) {
 		sort_few(values, count);
-		return fraction > 0 && rank + 1 < count ? fraction * values[rank + 1] + (1 - fraction) * values[rank] : values[rank];
+		return fraction > 0 && rank + 1 < count ? fraction * values[rank + 1] + (1 - fraction) * values[rank]
+							: values[rank];
 	}
 	result = select_rank(values, count, rank);
 	if (!(fraction > 0) || rank + 1 >= count)
@@ -113,6 +114,7 @@ int weir_selected_take(const struct weir_accumulators *accumulators, const struc
 		to[i] = weir_selected_quantile(list->values, list->count, item->numbers[0]);
 		valid[i >> 6] |= (uint64_t)1 << (i & 63);
 	}
-	*out = (struct weir_column){.type = weir_type_of(WEIR_DOUBLE), .form = WEIR_FLAT, .values = to, .validity = valid};
+	*out = (struct weir_column){
+		.type = weir_type_of(WEIR_DOUBLE), .form = WEIR_FLAT, .values = to, .validity = valid};
 	return WEIR_OK;
 }

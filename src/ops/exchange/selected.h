@@ -4,8 +4,8 @@
 
 #include "ops/exchange/accumulate.h"
 
-/* The value of rank (count − 1) × q, between two values as far as it lies between two ranks. Moves the values about; none is NaN,
- * and there is one at least. */
+/* The value of rank (count − 1) × q, between two values as far as it lies between two ranks. Moves the values about;
+ * none is NaN, and there is one at least. */
 double weir_selected_quantile(double *values, uint32_t count, double q);
 /* The item's result for each row of the heap: null where there is no value, or one is null and "nulls" was said. */
 int weir_selected_take(const struct weir_accumulators *accumulators, const struct weir_aggregate_item *item,

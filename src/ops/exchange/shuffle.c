@@ -1,5 +1,5 @@
-/* shuffle: all rows in a random order, each order as likely as any other. The same seed gives the same order of the same
- * input, on any number of lanes. How is in ordered.c. */
+/* shuffle: all rows in a random order, each order as likely as any other. The same seed gives the same order of the
+ * same input, on any number of lanes. How is in ordered.c. */
 #include "ops/ops_impl.h"
 #include "ops/exchange/ordered.h"
 

@@ -1,5 +1,5 @@
-/* sort KEY, …: all rows in the order of some columns. Stable: rows with equal keys stay in input order. How is in ordered.c.
- * top N by KEY, …: the first rows of that order, with what is greatest in front. */
+/* sort KEY, …: all rows in the order of some columns. Stable: rows with equal keys stay in input order. How is in
+ * ordered.c. top N by KEY, …: the first rows of that order, with what is greatest in front. */
 #include "ops/ops_impl.h"
 #include "ops/exchange/ordered.h"
 

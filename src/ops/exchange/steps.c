@@ -3,14 +3,14 @@
  *     runs:   0 1 2 3 4 5 6 7 8 9        as many as can be open: 6
  *     steps:  0 1 2 3 └─5'─┘ └─7'──┘     only so many that the rest can be, the last ones, by as many lanes as there are
  *
- * A fragment of its own between that of the runs and that of the ranges: its splits are the steps, its sink writes what comes of
- * each as a run, and lets go of what it was made of. Mostly there is nothing to do, and it is not run.
+ * A fragment of its own between that of the runs and that of the ranges: its splits are the steps, its sink writes what
+ * comes of each as a run, and lets go of what it was made of. Mostly there is nothing to do, and it is not run.
  *
- * Runs are in the order of their splits here, and a step takes neighbours, so what comes of it has a place in that order: that
- * of the first. Rows with equal keys stay as they were.
+ * Runs are in the order of their splits here, and a step takes neighbours, so what comes of it has a place in that
+ * order: that of the first. Rows with equal keys stay as they were.
  *
- * One level is enough for data of hundreds of times the limit. Beyond that lanes ask for more memory than there is, and the run
- * ends with the figures.
+ * One level is enough for data of hundreds of times the limit. Beyond that lanes ask for more memory than there is, and
+ * the run ends with the figures.
  */
 #include "ops/exchange/ordered_impl.h"
 

@@ -71,8 +71,8 @@ int weir_table_reserve(struct weir_table *table, size_t more, struct weir_error 
 	entries = weir_alloc_zero(table->account, capacity * sizeof(*entries), err);
 	if (!entries)
 		return err->code;
-	/* Each place is read before it is written: a page that is not there yet would be met twice, and the second time all processors
-	 * are told. */
+	/* Each place is read before it is written: a page that is not there yet would be met twice, and the second time
+	 * all processors are told. */
 	weir_foresee(entries, capacity * sizeof(*entries));
 	for (size_t i = 0; i < table->capacity; i++) {
 		uint64_t entry = table->entries[i];
@@ -214,8 +214,8 @@ static void prefetch(const struct weir_table *table, const uint8_t *const *rows,
 	}
 }
 
-int weir_table_find_rows(struct weir_table *table, const struct weir_row_layout *layout, const uint8_t *const *rows, uint32_t count,
-			 struct weir_row_maker *maker, uint8_t **found, struct weir_error *err)
+int weir_table_find_rows(struct weir_table *table, const struct weir_row_layout *layout, const uint8_t *const *rows,
+			 uint32_t count, struct weir_row_maker *maker, uint8_t **found, struct weir_error *err)
 {
 	uint32_t waiting = count;
 	int code = weir_table_reserve(table, count, err);
@@ -239,7 +239,8 @@ int weir_table_find_rows(struct weir_table *table, const struct weir_row_layout 
 				table->compared[compared++] = i;
 				continue;
 			}
-			code = maker->make(maker, hash, weir_row_key_tail_bytes(layout, rows[i]), &found[i], &tail, err);
+			code = maker->make(maker, hash, weir_row_key_tail_bytes(layout, rows[i]), &found[i], &tail,
+					   err);
 			if (code)
 				return code;
 			weir_row_key_copy(table->layout, found[i], tail, layout, rows[i]);

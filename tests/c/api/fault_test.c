@@ -1,5 +1,5 @@
-/* A program with a source, a transform and built expressions, with each allocation failing in turn: it gets all its rows, or
- * an error. Leaks are ASan's to find, hangs the alarm's. */
+/* A program with a source, a transform and built expressions, with each allocation failing in turn: it gets all its
+ * rows, or an error. Leaks are ASan's to find, hangs the alarm's. */
 #include "base/fault.h"
 
 #include "weir/weir.h"

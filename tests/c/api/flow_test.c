@@ -146,7 +146,8 @@ static void test_exchanges(void **state)
 	copy = weir_flow_copy(flow);
 	weir_flow_repartition(copy, (struct weir_option[]){{"blocks", "4"}, {NULL, NULL}});
 	assert_column(copy, "0 1 2 3 4 5 6 7 8 9 ");
-	weir_flow_repartition(copy, (struct weir_option[]){{"blocks", "2"}, {"keys", "k"}, {"sort", NULL}, {NULL, NULL}});
+	weir_flow_repartition(copy,
+			      (struct weir_option[]){{"blocks", "2"}, {"keys", "k"}, {"sort", NULL}, {NULL, NULL}});
 	assert_int_equal(count(copy), 10);
 	weir_flow_free(copy);
 	copy = weir_flow_copy(flow);

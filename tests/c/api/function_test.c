@@ -1,4 +1,5 @@
-/* C functions of a program as transforms and sources: what they see, what becomes of what they give, and of nonsense. */
+/* C functions of a program as transforms and sources: what they see, what becomes of what they give, and of
+ * nonsense. */
 #include "arrow_by_hand.h"
 #include "remove_tree.h"
 

@@ -1,5 +1,5 @@
-/* A type that was inferred too narrow, as a C program meets it: into files, and counted, the flow begins again and says so;
- * where rows have been handed out, or a function of the program has seen them, the error says what to do. */
+/* A type that was inferred too narrow, as a C program meets it: into files, and counted, the flow begins again and says
+ * so; where rows have been handed out, or a function of the program has seen them, the error says what to do. */
 #include "remove_tree.h"
 
 #include "weir/weir.h"

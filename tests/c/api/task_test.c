@@ -104,7 +104,8 @@ static void test_exchanges(void **state)
 		assert_true(stats.bytes >= 8000000 && stats.bytes < 40000000);
 		assert_int_equal(stats.bytes_spilled, 0);
 		assert_true(stats.runs >= 1 && stats.partitions >= 1);
-		assert_true(stats.partition_rows_max * stats.partitions >= stats.rows && stats.partition_rows_max <= stats.rows);
+		assert_true(stats.partition_rows_max * stats.partitions >= stats.rows &&
+			    stats.partition_rows_max <= stats.rows);
 		assert_int_equal(stats.depth, 1);
 	}
 	assert_int_equal(weir_task_exchange(task, 3, &stats), WEIR_E_INVALID);

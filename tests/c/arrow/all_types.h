@@ -1,4 +1,5 @@
-/* One column of every type, some not nullable, some with metadata: what the IPC tests send around. Include cmocka first. */
+/* One column of every type, some not nullable, some with metadata: what the IPC tests send around. Include cmocka
+ * first. */
 #ifndef WEIR_TESTS_ARROW_ALL_TYPES_H
 #define WEIR_TESTS_ARROW_ALL_TYPES_H
 

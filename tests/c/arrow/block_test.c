@@ -1,5 +1,5 @@
-/* What blocks promise: a batch comes back equal from its own bytes alone, with its dictionaries; equal schemas are one object;
- * damaged bytes give an error or valid arrays. */
+/* What blocks promise: a batch comes back equal from its own bytes alone, with its dictionaries; equal schemas are one
+ * object; damaged bytes give an error or valid arrays. */
 #include "base/checked.h"
 #include "base/fault.h"
 #include "arrow/block.h"

@@ -1,4 +1,5 @@
-/* Memory with a bound, so that lengths that lie are refused by the account rather than by the system. Include cmocka first. */
+/* Memory with a bound, so that lengths that lie are refused by the account rather than by the system. Include cmocka
+ * first. */
 #ifndef WEIR_TESTS_ARROW_BOUNDED_MEMORY_H
 #define WEIR_TESTS_ARROW_BOUNDED_MEMORY_H
 

@@ -16,7 +16,8 @@ static inline const struct weir_type *dictionary_of(const struct weir_type *valu
 	return type;
 }
 
-static inline struct weir_array *coded(const struct weir_type *type, struct weir_array *values, const int8_t *codes, int count)
+static inline struct weir_array *coded(const struct weir_type *type, struct weir_array *values, const int8_t *codes,
+				       int count)
 {
 	struct weir_error err = {0};
 	struct weir_builder builder;

@@ -245,16 +245,19 @@ static void test_unify_of_schemas(void **state)
 	weir_type_unref(b_type);
 }
 
-static struct weir_field tensor(const struct weir_type *type, const char *metadata, struct weir_metadata_entry entries[2])
+static struct weir_field tensor(const struct weir_type *type, const char *metadata,
+				struct weir_metadata_entry entries[2])
 {
 	entries[0] = (struct weir_metadata_entry){WEIR_EXTENSION_METADATA, metadata, (uint32_t)strlen(metadata)};
-	entries[1] = (struct weir_metadata_entry){WEIR_EXTENSION_NAME, WEIR_FIXED_TENSOR, sizeof(WEIR_FIXED_TENSOR) - 1};
+	entries[1] = (struct weir_metadata_entry){WEIR_EXTENSION_NAME, WEIR_FIXED_TENSOR,
+						  sizeof(WEIR_FIXED_TENSOR) - 1};
 	return (struct weir_field){
 		.name = "x", .type = type, .nullable = true, .metadata = {.count = 2, .entries = entries}};
 }
 
 /* Rows of a fixed tensor over these values, the second of them null. */
-static struct weir_array *tensor_rows(struct fixture *f, const struct weir_type *type, const int64_t *values, int64_t count)
+static struct weir_array *tensor_rows(struct fixture *f, const struct weir_type *type, const int64_t *values,
+				      int64_t count)
 {
 	struct weir_array *rows = weir_array_new(f->account, type, &f->err);
 	uint8_t *bits;
@@ -274,12 +277,15 @@ static void test_tensors_of_several_shapes(void **state)
 	struct fixture *f = *state;
 	const struct weir_type *four = parse(f, "fixed_size_list<item: int64>[4]");
 	struct weir_metadata_entry entries[3][2];
-	struct weir_field square = tensor(four, "{\"shape\":[2,2]}", entries[0]), flat = tensor(four, "{\"shape\":[4]}", entries[1]),
+	struct weir_field square = tensor(four, "{\"shape\":[2,2]}", entries[0]),
+			  flat = tensor(four, "{\"shape\":[4]}", entries[1]),
 			  wrong = tensor(four, "{\"shape\":[5]}", entries[2]), both;
-	struct weir_array *rows = tensor_rows(f, four, (int64_t[]){1, 2, 3, 4, 0, 0, 0, 0, 5, 6, 7, 8}, 3), *slice, *ragged;
+	struct weir_array *rows = tensor_rows(f, four, (int64_t[]){1, 2, 3, 4, 0, 0, 0, 0, 5, 6, 7, 8}, 3), *slice,
+			  *ragged;
 	const int32_t *sizes;
 
-	assert_true(weir_tensor_meets(&square, &flat) && !weir_tensor_meets(&square, &square) && !weir_tensor_meets(&square, &wrong));
+	assert_true(weir_tensor_meets(&square, &flat) && !weir_tensor_meets(&square, &square) &&
+		    !weir_tensor_meets(&square, &wrong));
 	assert_false(weir_field_same(&square, &flat));
 	assert_int_equal(weir_field_unify(f->account, &square, &flat, &both, &f->err), 0);
 	assert_true(weir_tensor_ragged(&both));

@@ -1,5 +1,5 @@
-/* What packed rows promise: a batch comes back equal from its bytes and its schema, slices and dictionaries too; bytes that are cut off are an
- * error; many columns of few rows take little more than their values. */
+/* What packed rows promise: a batch comes back equal from its bytes and its schema, slices and dictionaries too; bytes
+ * that are cut off are an error; many columns of few rows take little more than their values. */
 #include "base/fault.h"
 #include "arrow/block.h"
 #include "arrow/packed.h"
@@ -92,7 +92,8 @@ static void cut_bytes_are_an_error(void **state)
 			uint8_t *copy = malloc(cut ? cut : 1);
 
 			memcpy(copy, bytes, cut);
-			assert_int_equal(weir_packed_open(account, batches[b]->schema, copy, cut, &back, &err), WEIR_E_DATA);
+			assert_int_equal(weir_packed_open(account, batches[b]->schema, copy, cut, &back, &err),
+					 WEIR_E_DATA);
 			assert_null(back);
 			free(copy);
 		}
@@ -118,7 +119,8 @@ static void dictionaries_are_trimmed_to_what_rows_name(void **state)
 	(void)state;
 	assert_ok(weir_builder_init(&builder, weir_type_of(WEIR_STRING), account, &err));
 	for (int i = 0; i < VALUES; i++)
-		assert_ok(weir_builder_bytes(&builder, text, (size_t)snprintf(text, sizeof(text), "value number %d", i), &err));
+		assert_ok(weir_builder_bytes(&builder, text, (size_t)snprintf(text, sizeof(text), "value number %d", i),
+					     &err));
 	values = weir_builder_finish(&builder, &err);
 	weir_builder_release(&builder);
 	field.type = weir_type_dictionary(account, weir_type_of(WEIR_INT16), weir_type_of(WEIR_STRING), false, &err);
@@ -127,7 +129,8 @@ static void dictionaries_are_trimmed_to_what_rows_name(void **state)
 	for (int i = 0; i < ROWS; i++) {
 		int16_t code = (int16_t)(i * 7 % 40 + 900);
 
-		assert_ok(i % 5 == 0 ? weir_builder_null(&builder, 1, &err) : weir_builder_fixed(&builder, &code, 1, &err));
+		assert_ok(i % 5 == 0 ? weir_builder_null(&builder, 1, &err)
+				     : weir_builder_fixed(&builder, &code, 1, &err));
 	}
 	column = weir_builder_finish(&builder, &err);
 	weir_builder_release(&builder);

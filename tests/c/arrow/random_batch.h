@@ -58,7 +58,8 @@ static inline void append_random(struct weir_builder *b, uint64_t *seed, bool nu
 
 enum { COLUMNS_MAX = 512 };
 
-static inline struct weir_batch *random_batch(struct weir_account *account, const struct weir_schema *schema, int64_t rows, uint64_t seed)
+static inline struct weir_batch *random_batch(struct weir_account *account, const struct weir_schema *schema,
+					      int64_t rows, uint64_t seed)
 {
 	struct weir_array *columns[COLUMNS_MAX];
 	struct weir_error err = {0};
@@ -82,7 +83,8 @@ static inline struct weir_batch *random_batch(struct weir_account *account, cons
 	return batch;
 }
 
-static inline struct weir_batch *sliced(struct weir_account *account, const struct weir_batch *batch, int64_t offset, int64_t length)
+static inline struct weir_batch *sliced(struct weir_account *account, const struct weir_batch *batch, int64_t offset,
+					int64_t length)
 {
 	struct weir_array *columns[COLUMNS_MAX];
 	struct weir_error err = {0};

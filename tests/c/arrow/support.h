@@ -1,4 +1,5 @@
-/* What the tests of src/arrow/ share: a session's memory that must be empty at the end, and short ways to make arrays. */
+/* What the tests of src/arrow/ share: a session's memory that must be empty at the end, and short ways to make
+ * arrays. */
 #ifndef WEIR_TESTS_ARROW_SUPPORT_H
 #define WEIR_TESTS_ARROW_SUPPORT_H
 

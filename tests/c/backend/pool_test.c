@@ -243,7 +243,8 @@ static void test_lines_arrive(void **state)
 	weir_prints_release(&prints);
 }
 
-/* Far more than is kept: neither does the worker wait, nor does it cost more memory, and it is known how much was lost. */
+/* Far more than is kept: neither does the worker wait, nor does it cost more memory, and it is known how much was
+ * lost. */
 static void test_too_many_lines(void **state)
 {
 	struct fixture *f = *state;

@@ -1,5 +1,5 @@
-/* Memory among runs: who has the turn, whom it waits for, and whom it does not since nothing will be heard of it. Cores are real; lanes, workers and
- * threads are what the tests say. */
+/* Memory among runs: who has the turn, whom it waits for, and whom it does not since nothing will be heard of it. Cores
+ * are real; lanes, workers and threads are what the tests say. */
 #include "base/clock.h"
 #include "base/support.h"
 #include "backend/local/local_impl.h"
@@ -19,7 +19,12 @@ static void run_begin(struct weir_local_run *run, uint32_t lanes)
 	struct weir_stage_spec spec = {.kind = WEIR_STAGE_LANES, .slots = lanes, .slot_memory = GRANT, .name = "scan"};
 	struct weir_core_options options = {.budget = LIMIT / RUNS, .limit = LIMIT, .stages = &spec, .stage_count = 1};
 
-	*run = (struct weir_local_run){.session = &session, .account = weir_mem_root(session.mem), .budget = LIMIT, .share = LIMIT / RUNS, .overdraft = LIMIT, .cleared = true};
+	*run = (struct weir_local_run){.session = &session,
+				       .account = weir_mem_root(session.mem),
+				       .budget = LIMIT,
+				       .share = LIMIT / RUNS,
+				       .overdraft = LIMIT,
+				       .cleared = true};
 	pthread_cond_init(&run->over, NULL);
 	assert_int_equal(weir_core_new(weir_mem_root(session.mem), &options, &run->core, &err), WEIR_OK);
 	assert_int_equal(weir_local_share_begin(run, &err), WEIR_OK);
@@ -270,7 +275,8 @@ static void test_what_the_program_keeps_while_it_waits_is_apart(void **state)
 	weir_mem_free(program);
 }
 
-/* The executor has forgotten it, and its memory is still there: the budget goes without, and the oldest waits for it. */
+/* The executor has forgotten it, and its memory is still there: the budget goes without, and the oldest waits for
+ * it. */
 static void test_a_worker_that_was_told_to_go_counts(void **state)
 {
 	struct local_worker worker = {.measured = 8 * MIB, .leaves = true};

@@ -1,8 +1,8 @@
 /* The whole way of a chunk: a lane makes batches, the executor decides, worker processes copy them, a consumer compares
  * every value; with little memory, so that chunks are spilled, and with workers killed at random moments.
  *
- * Nothing may be lost or doubled, and at the end every account is zero. The driver here is one thread, as a backend without
- * lanes of its own would be; the killer is another, so that the moments are really random.
+ * Nothing may be lost or doubled, and at the end every account is zero. The driver here is one thread, as a backend
+ * without lanes of its own would be; the killer is another, so that the moments are really random.
  */
 #include "backend/support.h"
 #include "backend/local/pool.h"
@@ -381,8 +381,8 @@ static void wait_for_workers(struct driver *d)
 
 /* --- killing --- */
 
-/* At random moments, but not faster than work gets done: where starting a process is slow (sanitizers, a busy machine) no
- * batch would survive. */
+/* At random moments, but not faster than work gets done: where starting a process is slow (sanitizers, a busy machine)
+ * no batch would survive. */
 static void *kill_at_random(void *argument)
 {
 	struct killer *k = argument;
@@ -484,7 +484,8 @@ static void run(struct fixture *f, uint64_t seed, uint64_t splits, uint64_t kill
 		for (uint64_t i = 0; i < SPLIT_CHUNKS_MAX; i++)
 			assert_int_equal(d->seen[batch_number(split, i)], i < d->split_chunks[split]);
 	assert_true(d->deaths >= kills);
-	/* Whether the executor spills, too, is up to chance: once it has seen what workers take, it may do with one of them. */
+	/* Whether the executor spills, too, is up to chance: once it has seen what workers take, it may do with one of
+	 * them. */
 	assert_true(!d->tight || (stats.spill_writes > 0 && stats.spill_reads > 0));
 
 	if (kills) {

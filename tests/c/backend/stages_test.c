@@ -1,6 +1,6 @@
-/* Runs of several stages, through the functions that programs and bindings call: native steps, worker processes, native steps
- * again, a sink or a consumer. Every row is there once and in order, whatever dies; memory is empty at the end (the session
- * asserts it). */
+/* Runs of several stages, through the functions that programs and bindings call: native steps, worker processes, native
+ * steps again, a sink or a consumer. Every row is there once and in order, whatever dies; memory is empty at the end
+ * (the session asserts it). */
 #include "remove_tree.h"
 
 #include "api/handles.h"
@@ -23,8 +23,8 @@
 
 #include "backend/test_worker.h"
 
-/* Memory that nothing waits for, and little memory: as much as a few plain workers need. Instrumented processes take several times that for
- * themselves, in no account. */
+/* Memory that nothing waits for, and little memory: as much as a few plain workers need. Instrumented processes take
+ * several times that for themselves, in no account. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define ENOUGH ((int64_t)4 << 30)
 #else
@@ -184,11 +184,13 @@ static void test_tasks_may_be_fine(void **state)
 	assert_int_equal(tasks_of("range 100", 100, (struct weir_call){.batch_rows = 10}), 1);
 	/* One batch a task, or several where they take little time. */
 	assert_int_equal(tasks_of("range 100", 100, (struct weir_call){.batch_rows = 10, .fine = 1}), 10);
-	assert_in_range(tasks_of("range 1M", 1000000, (struct weir_call){.batch_rows = 10, .fine = 1, .paced = 1}), 2, 20000);
+	assert_in_range(tasks_of("range 1M", 1000000, (struct weir_call){.batch_rows = 10, .fine = 1, .paced = 1}), 2,
+			20000);
 	/* 16, 16, 16, 16, 16, 20; then a quarter more each time, until chunk_bytes. */
 	assert_int_equal(tasks_of("range 100", 100, (struct weir_call){.fine = 16}), 6);
 	assert_in_range(tasks_of("range 100k", 100000, (struct weir_call){.fine = 16}), 30, 60);
-	/* One by one, then a quarter more each time, until chunk_bytes; of few rows the last come in small pieces, too. */
+	/* One by one, then a quarter more each time, until chunk_bytes; of few rows the last come in small pieces,
+	 * too. */
 	assert_int_equal(tasks_of("range 16", 16, (struct weir_call){.fine = 16, .fine_first = 1}), 16);
 	assert_in_range(tasks_of("range 100", 100, (struct weir_call){.fine = 16, .fine_first = 1}), 30, 50);
 	assert_in_range(tasks_of("range 100k", 100000, (struct weir_call){.fine = 16, .fine_first = 1}), 50, 100);
@@ -680,8 +682,8 @@ static void test_little_memory(void **state)
 	weir_session_close(session);
 }
 
-/* A function that returns other columns from some row on: each file has its own schema, a limit counts all rows, one file has
- * to refuse. */
+/* A function that returns other columns from some row on: each file has its own schema, a limit counts all rows, one
+ * file has to refuse. */
 static void test_schemas_change_on_the_way(void **state)
 {
 	struct weir_call small = {.batch_rows = 1000, .chunk_bytes = 8000};

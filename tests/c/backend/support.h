@@ -7,7 +7,6 @@
 #include "store/support.h"
 #include "backend/test_worker.h"
 
-
 struct source {
 	struct weir_account *account;
 	struct weir_schema *schema;

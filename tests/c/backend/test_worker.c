@@ -2,26 +2,18 @@
  *
  *     FUNCTION [NUMBER] [value=V] [once=PATH]
  *
- *     identity           the batch as it came, each part an output (what the others below do afterwards, too)
- *     join               all parts of a task as one output
- *     add N              N added to the first column, int64
- *     split N            outputs of at most N rows
- *     repeat N           N times the batch
- *     widen N            a second column, "more", where the first row's number is N or greater
- *     none               no output
- *     sleep MS
- *     print N            N lines on stdout and one on stderr
- *     hold N             keeps the inputs of the last N tasks and compares them with what they were; 0: of all
- *     fork               has a child that says all it could say, and must not be heard
- *     scribble           writes over its input, which only it may see
- *     grow BYTES         more memory with each batch, kept; MemoryError when there is none
- *     map BYTES          the same, of which nothing is used
- *     fail [BYTES]       WEIR_E_USER, with a payload of so many bytes or a short one
- *     exit CODE          and segfault, abort, hang, kill: what happens to processes
- *     broken [BYTES]     the setup fails, with such a payload; broken_exit: it ends right after saying so
- *     die STEP           ends by SIGKILL: 0 before it greets, 1 after, 2 ready, 3 with a task, 4 in the room, 5 after an
+ *     identity the batch as it came, each part an output (what the others below do afterwards, too) join all parts of a
+ *     task as one output add N N added to the first column, int64 split N outputs of at most N rows repeat N N times
+ *     the batch widen N a second column, "more", where the first row's number is N or greater none no output sleep MS
+ *     print N N lines on stdout and one on stderr hold N keeps the inputs of the last N tasks and compares them with
+ *     what they were; 0: of all fork has a child that says all it could say, and must not be heard scribble writes over
+ *     its input, which only it may see grow BYTES more memory with each batch, kept; MemoryError when there is none map
+ *     BYTES the same, of which nothing is used fail [BYTES] WEIR_E_USER, with a payload of so many bytes or a short one
+ *     exit CODE and segfault, abort, hang, kill: what happens to processes broken [BYTES] the setup fails, with such a
+ *     payload; broken_exit: it ends right after saying so die STEP ends by SIGKILL: 0 before it greets, 1 after, 2
+ *     ready, 3 with a task, 4 in the room, 5 after an
  *                        output, 6 after a request for room
- *     lie WHAT           0 a chunk outside its room, 1 another's task, 2 an output twice, 3 a wrong count, 4 a message that is
+ *     lie WHAT 0 a chunk outside its room, 1 another's task, 2 an output twice, 3 a wrong count, 4 a message that is
  *                        none, 5 a release of what it does not hold, 6 too large a chunk, 7 a second READY
  *     chaos SEED         says anything, some of it almost right, and ends
  *     deaf               does not quit
@@ -44,9 +36,9 @@
 #include <unistd.h>
 
 #if defined(__SANITIZE_ADDRESS__)
-/* To look for leaks, ASan stops the process from a child of it. Whoever ends a worker's children kills that one, too, now and then while the
- * worker is stopped, which then stays so for ever, with the pipe open that the tests' output comes through. And what it holds back of freed
- * memory, 256 MB if it may, counts as the worker's. */
+/* To look for leaks, ASan stops the process from a child of it. Whoever ends a worker's children kills that one, too,
+ * now and then while the worker is stopped, which then stays so for ever, with the pipe open that the tests' output
+ * comes through. And what it holds back of freed memory, 256 MB if it may, counts as the worker's. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
@@ -171,7 +163,8 @@ static int put_batch(struct worker *w, struct weir_side_task *task, const struct
 	struct weir_block_plan plan;
 	uint8_t *room;
 
-	if (task->rows_kept) { /* an earlier attempt has given these: it died after an output, and outputs are always the same */
+	/* an earlier attempt has given these: it died after an output, and outputs are always the same */
+	if (task->rows_kept) {
 		if (task->rows_kept < (uint64_t)batch->row_count)
 			return weir_error_set(&w->err, WEIR_E_INTERNAL, "a part of an output was kept");
 		task->rows_kept -= (uint64_t)batch->row_count;

@@ -306,8 +306,8 @@ static void test_several_parts(void **state)
 	end(&s);
 }
 
-/* The worker keeps the inputs of its last tasks, while the places of others are used again and again, and some of what it
- * sees was scribbled over: neither may show in what it is given later, nor in the chunks themselves. */
+/* The worker keeps the inputs of its last tasks, while the places of others are used again and again, and some of what
+ * it sees was scribbled over: neither may show in what it is given later, nor in the chunks themselves. */
 static void keep_inputs(struct fixture *f, const char *setup, uint64_t held_min, uint64_t held_max)
 {
 	struct weir_worker_event event;
@@ -563,8 +563,8 @@ static void test_programs_that_are_no_workers(void **state)
 	end(&s); /* freed before anything is known of it */
 }
 
-/* A driver with a worker that never ends is killed; the worker must be gone too. As this process's grandchild it would be
- * handed to init; as a subreaper this process gets it and sees its end. */
+/* A driver with a worker that never ends is killed; the worker must be gone too. As this process's grandchild it would
+ * be handed to init; as a subreaper this process gets it and sees its end. */
 static void test_no_worker_survives_its_driver(void **state)
 {
 	struct fixture *f = *state;

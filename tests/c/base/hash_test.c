@@ -62,7 +62,8 @@ static void crc_of_every_length_start_and_split(void **state)
 	free(bytes);
 }
 
-/* The sanity buffer and results of the reference implementation's own tests: a generator of bytes, XXH3 with 64 bits. */
+/* The sanity buffer and results of the reference implementation's own tests: a generator of bytes, XXH3 with 64
+ * bits. */
 static void xxh3_vectors(void **state)
 {
 	static const struct {

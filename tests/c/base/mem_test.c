@@ -701,7 +701,8 @@ static void many_pieces_are_forgotten_at_once(void **state)
 	assert_non_null(bytes);
 	memset(bytes, 1, SIZE);
 	for (size_t i = 0; i < PIECES; i++)
-		weir_forget_add(&forgotten, bytes + 2 * i * PAGE, PAGE + (i % 3 ? 100 : 0)); /* a part of a page stays */
+		weir_forget_add(&forgotten, bytes + 2 * i * PAGE,
+				PAGE + (i % 3 ? 100 : 0)); /* a part of a page stays */
 	weir_forget_add(&forgotten, bytes + PAGE + 1, PAGE - 1);
 	weir_forget_flush(&forgotten);
 	assert_int_equal(forgotten.count, 0);

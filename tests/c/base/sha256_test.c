@@ -15,8 +15,9 @@ static void expect(const void *bytes, size_t size, const char *hex)
 
 static void published(void **state)
 {
-	static const char two_blocks[] = "abcdefghbcdefghicdefghijdefghijkefghijklfghijklmghijklmnhijklmnoijklmnopjklmnopqklmnopqr"
-					 "lmnopqrsmnopqrstnopqrstu";
+	static const char two_blocks[] =
+		"abcdefghbcdefghicdefghijdefghijkefghijklfghijklmghijklmnhijklmnoijklmnopjklmnopqklmnopqr"
+		"lmnopqrsmnopqrstnopqrstu";
 
 	(void)state;
 	expect("", 0, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");

@@ -1,4 +1,5 @@
-/* Small memory: pieces keep their bytes and lie where nobody else's do, and what a size has given back is not held by pieces of others. */
+/* Small memory: pieces keep their bytes and lie where nobody else's do, and what a size has given back is not held by
+ * pieces of others. */
 #include "base/base_impl.h"
 #include "support.h"
 

@@ -41,7 +41,8 @@ static void begin(uint32_t lanes, int64_t slot_memory, int64_t budget, int64_t l
 	splits_left = splits;
 }
 
-/* Steps, and answers CUT_SPLIT as a backend does whose source waits for nobody: at once. All actions of both are left in `actions`. */
+/* Steps, and answers CUT_SPLIT as a backend does whose source waits for nobody: at once. All actions of both are left
+ * in `actions`. */
 static void step(struct weir_event event)
 {
 	actions.count = 0;
@@ -338,8 +339,8 @@ static void what_a_lane_keeps_stays_granted(void **state)
 	assert_int_equal(stats.granted, 0);
 }
 
-/* One lane that feeds a pool of two workers, whose output goes to a consumer in order; ready, with split 0 started. What
- * `map_spec` says is added to the pool's. */
+/* One lane that feeds a pool of two workers, whose output goes to a consumer in order; ready, with split 0 started.
+ * What `map_spec` says is added to the pool's. */
 static struct weir_run begin_pool(uint64_t splits)
 {
 	struct weir_stage_spec specs[] = {
@@ -640,11 +641,14 @@ static void what_workers_will_have_again_is_not_given_out(void **state)
 	(void)state;
 	split = begin_pool(1);
 	output(lane_0, split, 0, MIB);
-	step((struct weir_event){.kind = WEIR_EV_MEASURED, .stage = 1, .generation = 1, .bytes = 2 * MIB, .apart = 12 * MIB});
+	step((struct weir_event){
+		.kind = WEIR_EV_MEASURED, .stage = 1, .generation = 1, .bytes = 2 * MIB, .apart = 12 * MIB});
 	weir_core_stats(core, &stats);
-	step((struct weir_event){.kind = WEIR_EV_ASK, .bytes = stats.budget - stats.granted - stats.resident - stats.workers - 8 * MIB});
+	step((struct weir_event){.kind = WEIR_EV_ASK,
+				 .bytes = stats.budget - stats.granted - stats.resident - stats.workers - 8 * MIB});
 	assert_null(find(WEIR_DO_GRANT, 0));
-	step((struct weir_event){.kind = WEIR_EV_MEASURED, .stage = 1, .generation = 1, .bytes = 2 * MIB, .apart = 4 * MIB});
+	step((struct weir_event){
+		.kind = WEIR_EV_MEASURED, .stage = 1, .generation = 1, .bytes = 2 * MIB, .apart = 4 * MIB});
 	assert_non_null(find(WEIR_DO_GRANT, 0));
 }
 
@@ -656,13 +660,16 @@ static void a_worker_with_too_little_memory_to_begin_goes(void **state)
 	(void)state;
 	map_spec.slots_first = 2;
 	split = begin_pool(1);
-	step((struct weir_event){.kind = WEIR_EV_SLOT_READY, .stage = 1, .slot = 1, .generation = 1, .code = WEIR_E_MEMORY});
+	step((struct weir_event){
+		.kind = WEIR_EV_SLOT_READY, .stage = 1, .slot = 1, .generation = 1, .code = WEIR_E_MEMORY});
 	assert_int_equal(find(WEIR_DO_KILL_WORKER, 1)->generation, 1);
 	step((struct weir_event){.kind = WEIR_EV_SLOT_DIED, .stage = 1, .slot = 1, .generation = 1});
-	step((struct weir_event){.kind = WEIR_EV_SLOT_DIED, .stage = 1, .slot = 0, .generation = 1, .death = WEIR_DEATH_OUTSIDE});
+	step((struct weir_event){
+		.kind = WEIR_EV_SLOT_DIED, .stage = 1, .slot = 0, .generation = 1, .death = WEIR_DEATH_OUTSIDE});
 	output(lane_0, split, 0, MIB);
 	assert_int_equal(find(WEIR_DO_START_WORKER, 0)->generation, 2);
-	step((struct weir_event){.kind = WEIR_EV_SLOT_READY, .stage = 1, .slot = 0, .generation = 2, .code = WEIR_E_MEMORY});
+	step((struct weir_event){
+		.kind = WEIR_EV_SLOT_READY, .stage = 1, .slot = 0, .generation = 2, .code = WEIR_E_MEMORY});
 	assert_null(find(WEIR_DO_KILL_WORKER, 0));
 	assert_int_equal(started(0).attempt, 1);
 }
@@ -711,7 +718,8 @@ static void the_front_has_room_beyond_the_budget(void **state)
 	assert_non_null(find(WEIR_DO_GRANT, 1));
 }
 
-/* A worker has more than the run's budget: its next batch begins when what is lent has come back, or in the run's turn. */
+/* A worker has more than the run's budget: its next batch begins when what is lent has come back, or in the run's
+ * turn. */
 static void beyond_the_budget_no_batch_begins_while_some_is_lent(void **state)
 {
 	struct weir_core_load load;

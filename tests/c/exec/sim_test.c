@@ -1,6 +1,6 @@
-/* Runs the executor through WEIR_SIM_SEEDS worlds (backend/sim), from WEIR_SIM_FROM (1) on. WEIR_SIM_SEED=n runs that one alone, with a
- * trace of all events and actions. The last line counts the seeds that passed and failed; what no seed reached is a
- * failure too. */
+/* Runs the executor through WEIR_SIM_SEEDS worlds (backend/sim), from WEIR_SIM_FROM (1) on. WEIR_SIM_SEED=n runs that
+ * one alone, with a trace of all events and actions. The last line counts the seeds that passed and failed; what no
+ * seed reached is a failure too. */
 #include "backend/sim/sim.h"
 
 #include <inttypes.h>
@@ -44,7 +44,8 @@ static const char *const seen_names[] = {"an overdraft",
 					 "a split that came late",
 					 "a worker that had too little memory to begin with"};
 
-/* Worlds that something was found in, beyond those that are always run: bundles of bundles, spilling and restoring without end. */
+/* Worlds that something was found in, beyond those that are always run: bundles of bundles, spilling and restoring
+ * without end. */
 static const uint64_t found[] = {34915, 142465, 159797, 180741};
 
 static int replay(struct weir_account *account, uint64_t seed)

@@ -231,7 +231,8 @@ static void test_what_is_pruned(void **state)
 		const char *text;
 		bool may;
 	} cases[] = {
-		/* n is 10 … 20, x is 1.0 … 2.0 or NaN, s is "b" … "d", b is false; one null in s and b, none in n and x. */
+		/* n is 10 … 20, x is 1.0 … 2.0 or NaN, s is "b" … "d", b is false; one null in s and b, none in n and
+		 * x. */
 		{"n > 20", false},
 		{"n >= 20", true},
 		{"n < 10", false},

@@ -1,4 +1,5 @@
-/* The files of a fuzz target's corpus, in memory, for tests that change their bytes. Those that are wrong on purpose are named bad_…
+/* The files of a fuzz target's corpus, in memory, for tests that change their bytes. Those that are wrong on purpose
+ * are named bad_…
  *
  *     corpus_load("tfrecord") ─▶ corpus_files[0 … corpus_count) ─▶ corpus_unload()
  */

@@ -1,7 +1,7 @@
-/* Feeds bytes to the CSV reader as if they were a file, the first two of them as options: an error or rows; the same rows, or
- * the same error, when the file is cut somewhere and its ranges are read from behind, whatever was guessed. Every byte is
- * given back. (Of two values that do not fit, which one is met first depends on the vectors; of lines that are no rows the
- * first one is.) Shared by the hostile-file tests and the fuzz target. */
+/* Feeds bytes to the CSV reader as if they were a file, the first two of them as options: an error or rows; the same
+ * rows, or the same error, when the file is cut somewhere and its ranges are read from behind, whatever was guessed.
+ * Every byte is given back. (Of two values that do not fit, which one is met first depends on the vectors; of lines
+ * that are no rows the first one is.) Shared by the hostile-file tests and the fuzz target. */
 #ifndef WEIR_TESTS_CSV_FEED_H
 #define WEIR_TESTS_CSV_FEED_H
 
@@ -52,9 +52,11 @@ static void hash_vector(struct outcome *out, const struct weir_vector *vector)
 
 				hash_in(out, weir_view_bytes(view), view->size);
 			} else if (type->layout == WEIR_LAYOUT_BITS) {
-				hash_in(out, ((const uint64_t *)column->values)[row >> 6] >> (row & 63) & 1 ? "1" : "0", 1);
+				hash_in(out, ((const uint64_t *)column->values)[row >> 6] >> (row & 63) & 1 ? "1" : "0",
+					1);
 			} else {
-				hash_in(out, (const uint8_t *)column->values + (size_t)row * type->byte_width, type->byte_width);
+				hash_in(out, (const uint8_t *)column->values + (size_t)row * type->byte_width,
+					type->byte_width);
 			}
 		}
 	}
@@ -108,8 +110,9 @@ static struct outcome read_file(struct run *run, uint64_t cut, int guess)
 		return out;
 	}
 	if (cut) {
-		struct weir_range ranges[2] = {{.number = 0, .begin = ((struct csv_file *)file)->data_offset, .end = cut},
-					       {.number = 1, .begin = cut, .end = UINT64_MAX}};
+		struct weir_range ranges[2] = {
+			{.number = 0, .begin = ((struct csv_file *)file)->data_offset, .end = cut},
+			{.number = 1, .begin = cut, .end = UINT64_MAX}};
 
 		((struct csv_file *)file)->guess_forced = guess;
 		out.code = weir_cuts_new(run->account, &file->cuts, &err);
@@ -123,7 +126,8 @@ static struct outcome read_file(struct run *run, uint64_t cut, int guess)
 			bool stands = weir_cuts_confirm(file->cuts, 1, start);
 			uint64_t rows_before = out.rows;
 
-			/* Rows are hashed one after the other, so the second range is read behind the first in any case. */
+			/* Rows are hashed one after the other, so the second range is read behind the first in any
+			 * case. */
 			read_range(reader, file, &scan, &ranges[1], &start, &out);
 			if (run->may_fail)
 				goto out;
@@ -131,7 +135,8 @@ static struct outcome read_file(struct run *run, uint64_t cut, int guess)
 			    (stands && (second.code != out.code || second.rows != out.rows - rows_before)))
 				abort();
 			if (out.code)
-				out.line += (int64_t)weir_cuts_line(file->cuts, 1) - (int64_t)((struct csv_file *)file)->data_line;
+				out.line += (int64_t)weir_cuts_line(file->cuts, 1) -
+					    (int64_t)((struct csv_file *)file)->data_line;
 		}
 		out.line += out.line ? (int64_t)((struct csv_file *)file)->data_line - 1 : 0;
 	} else {
@@ -182,7 +187,8 @@ static void try_all(struct run *run, size_t size, uint32_t choice)
 
 		if (run->may_fail)
 			continue;
-		if (cut_up.code != whole.code || (!whole.code && (cut_up.rows != whole.rows || cut_up.hash != whole.hash)) ||
+		if (cut_up.code != whole.code ||
+		    (!whole.code && (cut_up.rows != whole.rows || cut_up.hash != whole.hash)) ||
 		    (whole.code == WEIR_E_DATA && cut_up.line != whole.line)) {
 			fprintf(stderr, "cut at %llu: code %d and %d, rows %llu and %llu, line %lld and %lld\n",
 				(unsigned long long)cut, whole.code, cut_up.code, (unsigned long long)whole.rows,

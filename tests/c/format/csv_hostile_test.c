@@ -1,4 +1,5 @@
-/* The seeds of the fuzz target, whole, shortened and changed; and with each allocation and each read failing in turn. */
+/* The seeds of the fuzz target, whole, shortened and changed; and with each allocation and each read failing in
+ * turn. */
 #include "csv_feed.h"
 
 #include "base/fault.h"

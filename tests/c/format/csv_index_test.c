@@ -1,5 +1,5 @@
-/* The index of the CSV reader against a walk that is written down here once more, over random text that is full of quotes
- * and line ends. Run once per CPU level, and each time for the portable kernels too. */
+/* The index of the CSV reader against a walk that is written down here once more, over random text that is full of
+ * quotes and line ends. Run once per CPU level, and each time for the portable kernels too. */
 #define WEIR_KERNEL_SUFFIX _portable
 #define CSV_PORTABLE
 #include "format/csv/kernels_csv.c"
@@ -45,12 +45,14 @@ static void expect(const struct csv_dialect *dialect, const uint8_t *text, uint3
 
 		at += quoted;
 		for (; at < size; at++) {
-			bool ends_line = text[at] == '\n' || (text[at] == '\r' && (at + 1 == size || text[at + 1] != '\n'));
+			bool ends_line = text[at] == '\n' ||
+					 (text[at] == '\r' && (at + 1 == size || text[at + 1] != '\n'));
 
 			if (!comment && dialect->has_escape && text[at] == dialect->escape) {
 				at++; /* whatever follows is a letter */
-				out->inner_lines |= at < size && (text[at] == '\n' ||
-								  (text[at] == '\r' && (at + 1 == size || text[at + 1] != '\n')));
+				out->inner_lines |= at < size &&
+						    (text[at] == '\n' ||
+						     (text[at] == '\r' && (at + 1 == size || text[at + 1] != '\n')));
 				continue;
 			}
 			if (quoted) {
@@ -80,7 +82,11 @@ static void check_kernels(const struct csv_kernels *kernels, const struct csv_di
 {
 	static uint32_t ends[TEXT_MAX + 2 * CSV_BLOCK], lines[TEXT_MAX + 2 * CSV_BLOCK];
 	static struct expected expected;
-	struct csv_index index = {.text = text, .size = size, .is_last = true, .ends = ends, .lines = lines,
+	struct csv_index index = {.text = text,
+				  .size = size,
+				  .is_last = true,
+				  .ends = ends,
+				  .lines = lines,
 				  .line_capacity = TEXT_MAX + CSV_BLOCK};
 
 	expect(dialect, text, size, &expected);
@@ -118,8 +124,13 @@ static void test_random_text(void **state)
 
 	(void)state;
 	for (uint32_t round = 0; round < 20000; round++) {
-		struct csv_dialect dialect = {.delimiter = ',', .quote = '"', .escape = ',', .comment = ',', .point = '.',
-					      .has_quote = random_below(8) != 0, .doubled = random_below(4) != 0};
+		struct csv_dialect dialect = {.delimiter = ',',
+					      .quote = '"',
+					      .escape = ',',
+					      .comment = ',',
+					      .point = '.',
+					      .has_quote = random_below(8) != 0,
+					      .doubled = random_below(4) != 0};
 		uint32_t size = random_below(round % 10 ? 260 : TEXT_MAX);
 
 		if (!dialect.has_quote)
@@ -143,8 +154,8 @@ static void test_random_text(void **state)
 static void test_well_formed(void **state)
 {
 	static uint8_t memory[TEXT_MAX + 2 * PAD];
-	const struct csv_dialect dialect = {.delimiter = ',', .quote = '"', .escape = ',', .comment = ',', .has_quote = true,
-					    .doubled = true};
+	const struct csv_dialect dialect = {
+		.delimiter = ',', .quote = '"', .escape = ',', .comment = ',', .has_quote = true, .doubled = true};
 
 	(void)state;
 	for (uint32_t round = 0; round < 5000; round++) {
@@ -156,7 +167,7 @@ static void test_well_formed(void **state)
 			if (quoted)
 				memory[PAD + size++] = '"';
 			for (uint32_t left = random_below(40); left > 0; left--) {
-				memory[PAD + size++] = (uint8_t)"ab,\n\r"[quoted ? random_below(5) : random_below(2)];
+				memory[PAD + size++] = (uint8_t) "ab,\n\r"[quoted ? random_below(5) : random_below(2)];
 				if (quoted && random_below(10) == 0) {
 					memory[PAD + size++] = '"';
 					memory[PAD + size++] = '"';
@@ -180,12 +191,16 @@ static void test_well_formed(void **state)
 /* A CR at the end of the text says nothing before the next byte is there. */
 static void test_open_return(void **state)
 {
-	const struct csv_dialect dialect = {.delimiter = ',', .quote = '"', .escape = ',', .comment = ',', .has_quote = true,
-					    .doubled = true};
+	const struct csv_dialect dialect = {
+		.delimiter = ',', .quote = '"', .escape = ',', .comment = ',', .has_quote = true, .doubled = true};
 	uint8_t memory[2 * PAD + 4] = {0};
 	uint32_t ends[2 * CSV_BLOCK], lines[2 * CSV_BLOCK];
-	struct csv_index index = {.text = memory + PAD, .size = 2, .ends = ends, .lines = lines,
-				  .end_capacity = 2 * CSV_BLOCK, .line_capacity = 2 * CSV_BLOCK};
+	struct csv_index index = {.text = memory + PAD,
+				  .size = 2,
+				  .ends = ends,
+				  .lines = lines,
+				  .end_capacity = 2 * CSV_BLOCK,
+				  .line_capacity = 2 * CSV_BLOCK};
 
 	(void)state;
 	memcpy(memory + PAD, "a\r\nb", 4);

@@ -1,6 +1,6 @@
-/* Feeds bytes to a format's reader as if they were a file, whole and in pieces, with and without selections. Whatever they
- * are, the outcome is rows or an error with the code of damaged or unsupported data, and every byte is given back. Shared
- * by the hostile-file tests and the fuzz target. */
+/* Feeds bytes to a format's reader as if they were a file, whole and in pieces, with and without selections. Whatever
+ * they are, the outcome is rows or an error with the code of damaged or unsupported data, and every byte is given back.
+ * Shared by the hostile-file tests and the fuzz target. */
 #ifndef WEIR_TESTS_FORMAT_FEED_H
 #define WEIR_TESTS_FORMAT_FEED_H
 

@@ -1,6 +1,6 @@
-/* Files that lie: each small file of the fuzz corpus with every byte changed, and cut at every length. The reader may find
- * nothing wrong (a value changed is another value), must never crash, read outside its buffers or forget memory. Shared by
- * the formats' tests, each of which says what is its own in `hostile`. */
+/* Files that lie: each small file of the fuzz corpus with every byte changed, and cut at every length. The reader may
+ * find nothing wrong (a value changed is another value), must never crash, read outside its buffers or forget memory.
+ * Shared by the formats' tests, each of which says what is its own in `hostile`. */
 #ifndef WEIR_TESTS_FORMAT_HOSTILE_H
 #define WEIR_TESTS_FORMAT_HOSTILE_H
 

@@ -1,5 +1,6 @@
-/* Feeds bytes to the reader of a format whose types are inferred, as if they were a file: inferred, opened, read whole or in two
- * ranges, all columns. The outcome is rows, as text, or an error. Shared by the tests and the fuzz targets. */
+/* Feeds bytes to the reader of a format whose types are inferred, as if they were a file: inferred, opened, read whole
+ * or in two ranges, all columns. The outcome is rows, as text, or an error. Shared by the tests and the fuzz
+ * targets. */
 #ifndef WEIR_TESTS_INFERRED_FEED_H
 #define WEIR_TESTS_INFERRED_FEED_H
 
@@ -69,8 +70,9 @@ static inline void inferred_feed_end(struct inferred_feed *feed)
 	close(feed->fd);
 }
 
-static int inferred_feed_range(struct inferred_feed *feed, struct weir_format_reader *reader, struct weir_format_file *file,
-			   const struct weir_range *range, struct weir_text *rows, int64_t *row_count, struct weir_error *err)
+static int inferred_feed_range(struct inferred_feed *feed, struct weir_format_reader *reader,
+			       struct weir_format_file *file, const struct weir_range *range, struct weir_text *rows,
+			       int64_t *row_count, struct weir_error *err)
 {
 	uint32_t columns[1024];
 	struct weir_scan scan = {.columns = columns, .column_count = file->schema->field_count};
@@ -105,8 +107,8 @@ static int inferred_feed_range(struct inferred_feed *feed, struct weir_format_re
 }
 
 /* Both ranges, the second one first, so that it begins at a guess; then again if the guess was wrong. */
-static int inferred_feed_cut(struct inferred_feed *feed, struct weir_format_reader *reader, struct weir_format_file *file,
-			 uint64_t cut, uint64_t size, struct weir_error *err)
+static int inferred_feed_cut(struct inferred_feed *feed, struct weir_format_reader *reader,
+			     struct weir_format_file *file, uint64_t cut, uint64_t size, struct weir_error *err)
 {
 	struct weir_range ranges[2] = {{.end = cut}, {.number = 1, .begin = cut, .end = size}};
 	struct weir_text second;
@@ -165,15 +167,16 @@ static inline int inferred_feed_run(struct inferred_feed *feed, const void *byte
 	if (!code && cut)
 		code = inferred_feed_cut(feed, reader, file, cut, size, err);
 	else if (!code)
-		code = inferred_feed_range(feed, reader, file, &(struct weir_range){.end = size}, &feed->rows, &feed->row_count,
-				       err);
+		code = inferred_feed_range(feed, reader, file, &(struct weir_range){.end = size}, &feed->rows,
+					   &feed->row_count, err);
 	if (reader)
 		feed->format->reader_free(reader);
 	weir_format_file_unref(file);
 	weir_schema_unref(schema);
 	weir_file_unref(opened);
 	/* What is broken is said with its place; nothing else can come of bytes. */
-	if (code && !feed->may_fail && code != WEIR_E_DATA && code != WEIR_E_UNSUPPORTED && code != WEIR_E_LIMIT && code != WEIR_E_VALUE) {
+	if (code && !feed->may_fail && code != WEIR_E_DATA && code != WEIR_E_UNSUPPORTED && code != WEIR_E_LIMIT &&
+	    code != WEIR_E_VALUE) {
 		fprintf(stderr, "%s\n", err->message);
 		abort();
 	}

@@ -1,5 +1,5 @@
-/* JSON text of every layout, cut at every byte, changed at every byte, cut short at every length, with every allocation and
- * read failing; and the kernels of this CPU level against the portable ones. */
+/* JSON text of every layout, cut at every byte, changed at every byte, cut short at every length, with every allocation
+ * and read failing; and the kernels of this CPU level against the portable ones. */
 #include "base/fault.h"
 #include "format/json/json_impl.h"
 #include "inferred_feed.h"
@@ -88,7 +88,8 @@ static void test_every_byte_changed(void **state)
 				uint8_t before = files[i].bytes[at];
 
 				files[i].bytes[at] = changes[k];
-				found += inferred_feed_run(&feed, files[i].bytes, files[i].size, at % 7 == 0 ? at / 2 + 1 : 0) != WEIR_OK;
+				found += inferred_feed_run(&feed, files[i].bytes, files[i].size,
+							   at % 7 == 0 ? at / 2 + 1 : 0) != WEIR_OK;
 				files[i].bytes[at] = before;
 				runs++;
 			}
@@ -131,7 +132,8 @@ static void test_every_failure(void **state)
 				inferred_feed_begin(&feed, &weir_json_format, NULL, 0);
 				feed.may_fail = true;
 				weir_fault_arm(kinds[k], nth, kinds[k] == WEIR_FAULT_READ ? EINVAL : ENOMEM, false);
-				code = inferred_feed_run(&feed, files[i].bytes, files[i].size, i % 2 ? files[i].size / 2 : 0);
+				code = inferred_feed_run(&feed, files[i].bytes, files[i].size,
+							 i % 2 ? files[i].size / 2 : 0);
 				calls = weir_fault_count(kinds[k]);
 				weir_fault_disarm();
 				inferred_feed_end(&feed);
@@ -172,7 +174,8 @@ static void test_kernels_equal_the_portable_ones(void **state)
 		bool lines = round & 1;
 
 		for (uint32_t i = 0; i < size; i++)
-			text[i] = random_below(8) < common ? 'x' : (uint8_t)alphabet[random_below(sizeof(alphabet) - 1)];
+			text[i] = random_below(8) < common ? 'x'
+							   : (uint8_t)alphabet[random_below(sizeof(alphabet) - 1)];
 		memset(text + size, ' ', JSON_BLOCK);
 		count_a = ours->index(text, 0, size, lines, &scan_a, a);
 		count_b = portable->index(text, 0, size, lines, &scan_b, b);

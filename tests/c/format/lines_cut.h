@@ -1,5 +1,5 @@
-/* Lines of bytes through the text reader: whole and cut into two ranges, which must give the same lines. A second, simple
- * reading of the rules is the oracle. Shared by the C test and the fuzz target. */
+/* Lines of bytes through the text reader: whole and cut into two ranges, which must give the same lines. A second,
+ * simple reading of the rules is the oracle. Shared by the C test and the fuzz target. */
 #ifndef WEIR_TESTS_LINES_CUT_H
 #define WEIR_TESTS_LINES_CUT_H
 
@@ -60,8 +60,8 @@ static bool lines_expect(const uint8_t *bytes, size_t size, struct lines *out)
 	return true;
 }
 
-static int lines_range(struct feed *feed, struct weir_format_file *file, uint64_t begin, uint64_t end, struct lines *out,
-		       struct weir_error *err)
+static int lines_range(struct feed *feed, struct weir_format_file *file, uint64_t begin, uint64_t end,
+		       struct lines *out, struct weir_error *err)
 {
 	uint32_t column = 0;
 	struct weir_scan scan = {.columns = &column, .column_count = 1, .vectors_small = begin % 2};
@@ -112,8 +112,8 @@ static inline bool lines_cut_agrees(struct feed *feed, struct weir_format_file *
 
 	if (!code)
 		code = lines_range(feed, file, cut, size, &got, &err);
-	agrees = code == whole_code && (code || (got.size == whole->size && (!got.size || !memcmp(got.text, whole->text,
-												 got.size))));
+	agrees = code == whole_code &&
+		 (code || (got.size == whole->size && (!got.size || !memcmp(got.text, whole->text, got.size))));
 	free(got.text);
 	return agrees;
 }

@@ -6,7 +6,10 @@
 
 #include <cmocka.h>
 
-#define TEXT(literal) {literal, sizeof(literal) - 1}
+#define TEXT(literal)                                                                                                  \
+	{                                                                                                              \
+		literal, sizeof(literal) - 1                                                                           \
+	}
 
 static const struct {
 	const char *bytes;
@@ -20,7 +23,8 @@ static const struct {
 	TEXT("a\r\nb\r\n\r\nc\rd\r"),
 	TEXT("\r\n\r\n"),
 	TEXT("\xef\xbb\xbf"),
-	TEXT("\xef\xbb\xbf" "first\nsecond\n"),
+	TEXT("\xef\xbb\xbf"
+	     "first\nsecond\n"),
 	TEXT("\xef\xbb\xbf\n\nthird\n"),
 	TEXT("a\0b\n\0\n\0"),
 	TEXT("Z\xc3\xbcrich\n\xf0\x9f\x98\x80\n  \t\n x \n"),

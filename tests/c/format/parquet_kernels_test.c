@@ -1,5 +1,5 @@
-/* Every kernel of the Parquet reader against a loop that takes one value at a time, for every width and many lengths. Run
- * once per CPU level. */
+/* Every kernel of the Parquet reader against a loop that takes one value at a time, for every width and many lengths.
+ * Run once per CPU level. */
 #include "format/parquet/delta_impl.h"
 #include "format/parquet/kernels_impl.h"
 #include "format/parquet/rle_impl.h"

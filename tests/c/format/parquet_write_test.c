@@ -1,5 +1,5 @@
-/* The writer as its callers see it: what it promises about memory, refused writes and failed allocations. What the files
- * hold is compared with other libraries in tests/python/test_parquet_write.py. */
+/* The writer as its callers see it: what it promises about memory, refused writes and failed allocations. What the
+ * files hold is compared with other libraries in tests/python/test_parquet_write.py. */
 #include "base/fault.h"
 #include "format/parquet/write_impl.h"
 

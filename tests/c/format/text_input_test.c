@@ -38,7 +38,8 @@ static void test_window(void **state)
 	for (uint64_t begin = 0; begin < 3000; begin += 1234) {
 		assert_int_equal(weir_text_input_open(&input, io, file, begin, &options, &err), 0);
 		for (seen = begin; !(input.at_end && input.begin == input.end); seen += 777) {
-			size_t want = seen % 5 ? 4000 : 90000; /* more than is there: it grows, and keeps what is unread */
+			/* more than is there: it grows, and keeps what is unread */
+			size_t want = seen % 5 ? 4000 : 90000;
 
 			assert_int_equal(weir_text_input_fill(&input, want, &err), 0);
 			assert_true(input.at_end || input.end - input.begin >= want);
@@ -62,7 +63,8 @@ static void test_line_ends(void **state)
 	static const struct {
 		const char *text;
 		uint64_t count;
-	} cases[] = {{"", 0}, {"a", 0}, {"a\n", 1}, {"\n\n", 2}, {"a\r\nb", 1}, {"a\rb", 1}, {"a\r", 1}, {"\r\r\n\n", 3}};
+	} cases[] = {{"", 0},       {"a", 0},    {"a\n", 1}, {"\n\n", 2},
+		     {"a\r\nb", 1}, {"a\rb", 1}, {"a\r", 1}, {"\r\r\n\n", 3}};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)

@@ -1,5 +1,5 @@
-/* TFRecord files: those of the fuzz corpus, each with every byte changed, cut off at every length, and read in two ranges at every
- * place, the second one first; and lengths that lie. */
+/* TFRecord files: those of the fuzz corpus, each with every byte changed, cut off at every length, and read in two
+ * ranges at every place, the second one first; and lengths that lie. */
 #include "base/fault.h"
 #include "base/hash.h"
 #include "corpus.h"
@@ -32,7 +32,8 @@ static void test_every_cut_in_two(void **state)
 		assert_true(rows > 0 || corpus_files[i].size == 0);
 		text = strndup(feed.rows.size ? feed.rows.data : "", feed.rows.size);
 		for (uint64_t cut = 1; cut < corpus_files[i].size; cut++) {
-			assert_int_equal(inferred_feed_run(&feed, corpus_files[i].bytes, corpus_files[i].size, cut), WEIR_OK);
+			assert_int_equal(inferred_feed_run(&feed, corpus_files[i].bytes, corpus_files[i].size, cut),
+					 WEIR_OK);
 			assert_int_equal(feed.row_count, rows);
 			assert_int_equal(feed.rows.size, strlen(text));
 			if (feed.rows.size)
@@ -56,7 +57,8 @@ static void test_every_byte_changed(void **state)
 		for (size_t at = 0; at < corpus_files[i].size; at++) {
 			corpus_files[i].bytes[at] ^= (uint8_t)(1 << at % 8);
 			/* No byte of a file is without a checksum. */
-			assert_int_not_equal(inferred_feed_run(&feed, corpus_files[i].bytes, corpus_files[i].size, 0), WEIR_OK);
+			assert_int_not_equal(inferred_feed_run(&feed, corpus_files[i].bytes, corpus_files[i].size, 0),
+					     WEIR_OK);
 			corpus_files[i].bytes[at] ^= (uint8_t)(1 << at % 8);
 		}
 	}
@@ -107,14 +109,17 @@ static void test_every_byte_changed_and_summed(void **state)
 	free(copy);
 }
 
-/* Behind a damaged record nothing is looked at for its types: the damage is the error, not the features that are new there. */
+/* Behind a damaged record nothing is looked at for its types: the damage is the error, not the features that are new
+ * there. */
 static void test_damage_before_new_features(void **state)
 {
 	/* a: int64 [1]; b: int64 [1] and a feature that ends too late; c: int64 [1] */
-	static const uint8_t good[] = {0x0a, 0x0c, 0x0a, 0x0a, 0x0a, 0x01, 'a', 0x12, 0x05, 0x1a, 0x03, 0x0a, 0x01, 0x01};
-	static const uint8_t bad[] = {0x0a, 0x10, 0x0a, 0x0a, 0x0a, 0x01, 'b', 0x12, 0x05, 0x1a, 0x03, 0x0a, 0x01, 0x01,
-				      0x0a, 0x7f, 0x0a, 0x01};
-	static const uint8_t values[] = {0x0a, 0x0c, 0x0a, 0x0a, 0x0a, 0x01, 'a', 0x12, 0x05, 0x1a, 0x03, 0x0a, 0x7f, 0x01};
+	static const uint8_t good[] = {0x0a, 0x0c, 0x0a, 0x0a, 0x0a, 0x01, 'a',
+				       0x12, 0x05, 0x1a, 0x03, 0x0a, 0x01, 0x01};
+	static const uint8_t bad[] = {0x0a, 0x10, 0x0a, 0x0a, 0x0a, 0x01, 'b',  0x12, 0x05,
+				      0x1a, 0x03, 0x0a, 0x01, 0x01, 0x0a, 0x7f, 0x0a, 0x01};
+	static const uint8_t values[] = {0x0a, 0x0c, 0x0a, 0x0a, 0x0a, 0x01, 'a',
+					 0x12, 0x05, 0x1a, 0x03, 0x0a, 0x7f, 0x01};
 	const struct {
 		const uint8_t *bytes;
 		size_t size;
@@ -171,7 +176,8 @@ static void test_every_end(void **state)
 
 static void test_lengths_that_lie(void **state)
 {
-	static const uint64_t lengths[] = {1, 1 << 20, INT32_MAX, (uint64_t)INT32_MAX + 1, UINT64_C(1) << 40, UINT64_MAX - 8, UINT64_MAX};
+	static const uint64_t lengths[] = {
+		1, 1 << 20, INT32_MAX, (uint64_t)INT32_MAX + 1, UINT64_C(1) << 40, UINT64_MAX - 8, UINT64_MAX};
 	struct inferred_feed feed;
 
 	(void)state;
@@ -205,7 +211,8 @@ static void test_every_failure(void **state)
 				inferred_feed_begin(&feed, &weir_tfrecord_format, NULL, 0);
 				feed.may_fail = true;
 				weir_fault_arm(kinds[k], nth, kinds[k] == WEIR_FAULT_READ ? EINVAL : ENOMEM, false);
-				code = inferred_feed_run(&feed, corpus_files[i].bytes, corpus_files[i].size, corpus_files[i].size / 2);
+				code = inferred_feed_run(&feed, corpus_files[i].bytes, corpus_files[i].size,
+							 corpus_files[i].size / 2);
 				calls = weir_fault_count(kinds[k]);
 				weir_fault_disarm();
 				inferred_feed_end(&feed);

@@ -1,4 +1,5 @@
-/* WebDataset shards: those of the fuzz corpus, each with every byte changed, cut off at every length, and read in two ranges. */
+/* WebDataset shards: those of the fuzz corpus, each with every byte changed, cut off at every length, and read in two
+ * ranges. */
 #include "base/fault.h"
 #include "corpus.h"
 #include "inferred_feed.h"
@@ -29,7 +30,9 @@ static void test_every_sample_begins_a_range(void **state)
 		assert_true(rows > 1);
 		text = strndup(feed.rows.data, feed.rows.size);
 		for (int64_t cut = 1; cut <= rows; cut++) {
-			assert_int_equal(inferred_feed_run(&feed, corpus_files[i].bytes, corpus_files[i].size, (uint64_t)cut), WEIR_OK);
+			assert_int_equal(
+				inferred_feed_run(&feed, corpus_files[i].bytes, corpus_files[i].size, (uint64_t)cut),
+				WEIR_OK);
 			assert_int_equal(feed.row_count, rows);
 			assert_memory_equal(feed.rows.data, text, feed.rows.size);
 		}

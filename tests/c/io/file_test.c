@@ -1,5 +1,5 @@
-/* Bytes come back as they lie in the file, through lanes and I/O threads alike; what cannot be had is an error that says
- * which file and where. */
+/* Bytes come back as they lie in the file, through lanes and I/O threads alike; what cannot be had is an error that
+ * says which file and where. */
 #include "io_test.h"
 
 #include "base/fault.h"

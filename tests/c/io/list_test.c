@@ -637,9 +637,8 @@ static void missing_paths_are_told(void **state)
 	struct fixture *f = *state;
 	static const char *const paths[] = {"a", "gone", "*.nothing", "empty", "b/dead", "a/x.p", "b", "loop"};
 	int missing = 0;
-	struct weir_list_options options = {.extensions = (const char *const[]){".p", NULL},
-					    .missing = count_missing,
-					    .missing_context = &missing};
+	struct weir_list_options options = {
+		.extensions = (const char *const[]){".p", NULL}, .missing = count_missing, .missing_context = &missing};
 	struct paths *got = calloc(1, sizeof(*got));
 
 	make_file("a/x.p", 1);

@@ -1,5 +1,6 @@
-/* Our Snappy decoder against the library: what one takes the other takes, with the same bytes, for data that the library
- * made and for every change and cut of it. Buffers are of exact size, so that the sanitizers see a step outside. */
+/* Our Snappy decoder against the library: what one takes the other takes, with the same bytes, for data that the
+ * library made and for every change and cut of it. Buffers are of exact size, so that the sanitizers see a step
+ * outside. */
 #include "io/snappy.h"
 
 #include <setjmp.h>

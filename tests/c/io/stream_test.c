@@ -1,5 +1,5 @@
-/* The same bytes come out of a stream whatever it goes through and however it is read; damage is an error that says where,
- * and what any library takes is given back. */
+/* The same bytes come out of a stream whatever it goes through and however it is read; damage is an error that says
+ * where, and what any library takes is given back. */
 #include "io_test.h"
 #include "stream_python.h"
 
@@ -50,7 +50,8 @@ static int setup(void **state)
 	fixture_setup(&base);
 	f->base = *(struct fixture *)base;
 	free(base);
-	snprintf(f->directory, sizeof(f->directory), "%s/weir-stream-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
+	snprintf(f->directory, sizeof(f->directory), "%s/weir-stream-XXXXXX",
+		 getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
 	assert_non_null(mkdtemp(f->directory));
 	snprintf(f->path, sizeof(f->path), "%s/data", f->directory);
 	f->text = malloc(TEXT_SIZE);
@@ -137,8 +138,8 @@ static int read_file(struct stream_fixture *f, const struct weir_stream_options 
 	return code;
 }
 
-static void assert_reads(struct stream_fixture *f, const struct weir_stream_options *options, size_t step, const char *text,
-			 size_t text_size)
+static void assert_reads(struct stream_fixture *f, const struct weir_stream_options *options, size_t step,
+			 const char *text, size_t text_size)
 {
 	size_t size;
 
@@ -147,7 +148,8 @@ static void assert_reads(struct stream_fixture *f, const struct weir_stream_opti
 	assert_memory_equal(f->out, text, size);
 }
 
-static size_t pack(enum weir_compression compression, const void *text, size_t size, unsigned char *out, size_t capacity)
+static size_t pack(enum weir_compression compression, const void *text, size_t size, unsigned char *out,
+		   size_t capacity)
 {
 	size_t made = 0;
 	unsigned made_32 = (unsigned)capacity;
@@ -170,10 +172,12 @@ static size_t pack(enum weir_compression compression, const void *text, size_t s
 		assert_false(ZSTD_isError(made));
 		return made;
 	case WEIR_COMPRESSION_BZ2:
-		assert_int_equal(BZ2_bzBuffToBuffCompress((char *)out, &made_32, (char *)text, (unsigned)size, 9, 0, 0), BZ_OK);
+		assert_int_equal(BZ2_bzBuffToBuffCompress((char *)out, &made_32, (char *)text, (unsigned)size, 9, 0, 0),
+				 BZ_OK);
 		return made_32;
 	case WEIR_COMPRESSION_XZ:
-		assert_int_equal(lzma_easy_buffer_encode(1, LZMA_CHECK_CRC32, NULL, text, size, out, &made, capacity), LZMA_OK);
+		assert_int_equal(lzma_easy_buffer_encode(1, LZMA_CHECK_CRC32, NULL, text, size, out, &made, capacity),
+				 LZMA_OK);
 		return made;
 	case WEIR_COMPRESSION_LZ4:
 		made = LZ4F_compressFrame(out, capacity, text, size, &preferences);
@@ -198,7 +202,8 @@ static void reads_what_python_wrote(void **state)
 		for (size_t step = 1; step < 40; step++)
 			assert_reads(f, &(struct weir_stream_options){.compression = python[c].compression}, step, text,
 				     text_size);
-		assert_reads(f, &(struct weir_stream_options){.compression = python[c].compression}, 100000, text, text_size);
+		assert_reads(f, &(struct weir_stream_options){.compression = python[c].compression}, 100000, text,
+			     text_size);
 	}
 }
 
@@ -343,7 +348,8 @@ static void faults_are_errors(void **state)
 	static const enum weir_fault_kind kinds[] = {WEIR_FAULT_ALLOC, WEIR_FAULT_MAP, WEIR_FAULT_READ};
 
 	for (int c = 0; c < CODECS; c++) {
-		struct weir_stream_options options = {.compression = python[c].compression, .encoding = WEIR_ENCODING_LATIN1};
+		struct weir_stream_options options = {.compression = python[c].compression,
+						      .encoding = WEIR_ENCODING_LATIN1};
 		size_t size = pack(python[c].compression, f->text, TEXT_SIZE, packed, OUT_MAX), got;
 
 		put_file(f, packed, size);
@@ -437,19 +443,25 @@ static void other_encodings_become_utf8(void **state)
 
 	for (size_t step = 1; step < 12; step++) {
 		put_file(f, utf16le, 12);
-		assert_reads(f, &(struct weir_stream_options){.encoding = WEIR_ENCODING_UTF16LE}, step, text, sizeof(text) - 1);
-		assert_reads(f, &(struct weir_stream_options){.encoding = WEIR_ENCODING_UTF16}, step, text, sizeof(text) - 1);
+		assert_reads(f, &(struct weir_stream_options){.encoding = WEIR_ENCODING_UTF16LE}, step, text,
+			     sizeof(text) - 1);
+		assert_reads(f, &(struct weir_stream_options){.encoding = WEIR_ENCODING_UTF16}, step, text,
+			     sizeof(text) - 1);
 		put_file(f, utf16be, 12);
-		assert_reads(f, &(struct weir_stream_options){.encoding = WEIR_ENCODING_UTF16BE}, step, text, sizeof(text) - 1);
+		assert_reads(f, &(struct weir_stream_options){.encoding = WEIR_ENCODING_UTF16BE}, step, text,
+			     sizeof(text) - 1);
 		memcpy(marked, "\xff\xfe", 2);
 		memcpy(marked + 2, utf16le, 12);
 		put_file(f, marked, 14);
-		assert_reads(f, &(struct weir_stream_options){.encoding = WEIR_ENCODING_UTF16LE}, step, text, sizeof(text) - 1);
-		assert_reads(f, &(struct weir_stream_options){.encoding = WEIR_ENCODING_UTF16}, step, text, sizeof(text) - 1);
+		assert_reads(f, &(struct weir_stream_options){.encoding = WEIR_ENCODING_UTF16LE}, step, text,
+			     sizeof(text) - 1);
+		assert_reads(f, &(struct weir_stream_options){.encoding = WEIR_ENCODING_UTF16}, step, text,
+			     sizeof(text) - 1);
 		memcpy(marked, "\xfe\xff", 2);
 		memcpy(marked + 2, utf16be, 12);
 		put_file(f, marked, 14);
-		assert_reads(f, &(struct weir_stream_options){.encoding = WEIR_ENCODING_UTF16}, step, text, sizeof(text) - 1);
+		assert_reads(f, &(struct weir_stream_options){.encoding = WEIR_ENCODING_UTF16}, step, text,
+			     sizeof(text) - 1);
 	}
 	for (int i = 0; i < 256 * 40; i++) {
 		unsigned char c = (unsigned char)(i % 3 ? i * 7 : 'x');
@@ -501,10 +513,10 @@ static void broken_utf16_is_an_error(void **state)
 		const char *bytes;
 		size_t size, offset;
 	} cases[] = {
-		{"a\0\x3d\xd8", 4, 2},       /* ends inside a pair */
-		{"a\0b\0c", 5, 4},           /* ends inside a unit */
-		{"a\0\x3d\xd8z\0", 6, 2},    /* a first half alone */
-		{"a\0\x00\xdez\0", 6, 2},    /* a second half alone */
+		{"a\0\x3d\xd8", 4, 2},    /* ends inside a pair */
+		{"a\0b\0c", 5, 4},        /* ends inside a unit */
+		{"a\0\x3d\xd8z\0", 6, 2}, /* a first half alone */
+		{"a\0\x00\xdez\0", 6, 2}, /* a second half alone */
 		{"\x3d\xd8\x3d\xd8\0\xde", 6, 0},
 		{"\xff", 1, 0},
 	};
@@ -513,7 +525,8 @@ static void broken_utf16_is_an_error(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		for (size_t step = 1; step < 9; step++) {
 			put_file(f, cases[i].bytes, cases[i].size);
-			assert_int_equal(read_file(f, &(struct weir_stream_options){.encoding = WEIR_ENCODING_UTF16}, step, &size),
+			assert_int_equal(read_file(f, &(struct weir_stream_options){.encoding = WEIR_ENCODING_UTF16},
+						   step, &size),
 					 WEIR_E_DATA);
 			assert_string_equal(f->base.error.source, f->path);
 			assert_int_equal(f->base.error.offset, cases[i].offset);
@@ -544,8 +557,8 @@ static void *feed(void *argument)
 	return NULL;
 }
 
-static struct weir_file *open_pipe(struct stream_fixture *f, struct feeder *feeder, pthread_t *thread, const void *bytes,
-				   size_t size)
+static struct weir_file *open_pipe(struct stream_fixture *f, struct feeder *feeder, pthread_t *thread,
+				   const void *bytes, size_t size)
 {
 	struct weir_file *file = NULL;
 	int fds[2];
@@ -598,8 +611,8 @@ static void pipes_may_be_looked_at(void **state)
 		struct weir_file *file = open_pipe(f, &feeder, &thread, packed, size);
 
 		for (int look = 0; look < 3; look++) {
-			assert_ok(&f->base, weir_stream_open(f->base.account, f->io, file, 0, &options, &stream,
-							     &f->base.error));
+			assert_ok(&f->base,
+				  weir_stream_open(f->base.account, f->io, file, 0, &options, &stream, &f->base.error));
 			for (size_t done = 0; done < 5000u * (unsigned)look; done += got) {
 				assert_ok(&f->base, weir_stream_read(stream, f->out, 5000, &got, &f->base.error));
 				assert_memory_equal(f->out, f->text + done, got);
@@ -619,7 +632,14 @@ static void pipes_may_be_looked_at(void **state)
 static void marks_are_dropped(void **state)
 {
 	struct stream_fixture *f = *state;
-	static const char *const texts[] = {"", "a", "\xef\xbb", "\xef\xbb\xbf", "\xef\xbb\xbfxyz", "\xef\xbb\xbc" "a", "longer"};
+	static const char *const texts[] = {"",
+					    "a",
+					    "\xef\xbb",
+					    "\xef\xbb\xbf",
+					    "\xef\xbb\xbfxyz",
+					    "\xef\xbb\xbc"
+					    "a",
+					    "longer"};
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		for (size_t step = 1; step < 8; step++) {
@@ -650,8 +670,9 @@ static void silent_pipes_can_be_left(void **state)
 	assert_int_equal(pipe(fds), 0);
 	assert_ok(&f->base, weir_file_open_pipe(f->base.account, fds[0], "-", &file, &f->base.error));
 	assert_ok(&f->base, weir_file_begin_pipe(file, &cancelled, &f->base.error));
-	assert_ok(&f->base, weir_stream_open(f->base.account, f->io, file, 0, &(struct weir_stream_options){.encoding = WEIR_ENCODING_LATIN1},
-					     &stream, &f->base.error));
+	assert_ok(&f->base, weir_stream_open(f->base.account, f->io, file, 0,
+					     &(struct weir_stream_options){.encoding = WEIR_ENCODING_LATIN1}, &stream,
+					     &f->base.error));
 	assert_int_equal(write(fds[1], "ab", 2), 2);
 	assert_ok(&f->base, weir_stream_read(stream, buffer, sizeof(buffer), &got, &f->base.error));
 	assert_int_equal(got, 2);

@@ -1,8 +1,8 @@
-/* A chain from file to file, with the n-th allocation, map, open, read, write or rename failing: it ends well with the whole
- * output, or with an error that says why and no output at all. Leaks are ASan's to find, hangs the alarm's.
+/* A chain from file to file, with the n-th allocation, map, open, read, write or rename failing: it ends well with the
+ * whole output, or with an error that says why and no output at all. Leaks are ASan's to find, hangs the alarm's.
  *
- * All calls of a kind are counted in a clean run; then every stride-th of them fails, once and (every third time) from then
- * on: some 60 of a kind, 400 with WEIR_FULL; WEIR_FAULT_STRIDE sets another stride. */
+ * All calls of a kind are counted in a clean run; then every stride-th of them fails, once and (every third time) from
+ * then on: some 60 of a kind, 400 with WEIR_FULL; WEIR_FAULT_STRIDE sets another stride. */
 #include "weir/weir.h"
 #include "base/error.h"
 #include "base/fault.h"

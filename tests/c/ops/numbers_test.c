@@ -1,4 +1,5 @@
-/* Numbers that are not written: those of a run made again are those that its rows had, in order, however runs were cut. */
+/* Numbers that are not written: those of a run made again are those that its rows had, in order, however runs were
+ * cut. */
 #include "memory_fixture.h"
 
 #include "arrow/random_batch.h"
@@ -72,9 +73,13 @@ static void test_order(void **state)
 	weir_draw_begin(&draw, 42, 3);
 	for (int rows = 1; rows < ROWS; rows = rows * 5 + 3) {
 		for (int begin = 0; begin < rows; begin += (int)WEIR_VECTOR_ROWS) {
-			uint32_t left = (uint32_t)(rows - begin), count = left < WEIR_VECTOR_ROWS ? left : WEIR_VECTOR_ROWS;
+			uint32_t left = (uint32_t)(rows - begin),
+				 count = left < WEIR_VECTOR_ROWS ? left : WEIR_VECTOR_ROWS;
 			struct weir_column column = {.type = key.type, .values = drawn_numbers + begin};
-			struct weir_vector vector = {.row_count = count, .column_count = 1, .columns = &column, .selection = {.count = count}};
+			struct weir_vector vector = {.row_count = count,
+						     .column_count = 1,
+						     .columns = &column,
+						     .selection = {.count = count}};
 
 			for (uint32_t i = 0; i < count; i++)
 				drawn_numbers[begin + (int)i] = weir_draw_number(&draw);
@@ -93,7 +98,8 @@ static void test_order(void **state)
 static void test_fixed(void **state)
 {
 	/* Made by another program. */
-	static const uint64_t expected[] = {0x423fe7cbcc69434bu, 0x344d3ade36eb5415u, 0x7223526572eb9a43u, 0x508f59a22e3df13fu};
+	static const uint64_t expected[] = {0x423fe7cbcc69434bu, 0x344d3ade36eb5415u, 0x7223526572eb9a43u,
+					    0x508f59a22e3df13fu};
 	struct weir_draw draw;
 
 	(void)state;

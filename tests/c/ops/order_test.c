@@ -1,4 +1,5 @@
-/* The order of keys is that of memcmp, and equal keys stay as they were, whatever values they have and however long they are. */
+/* The order of keys is that of memcmp, and equal keys stay as they were, whatever values they have and however long
+ * they are. */
 #include "memory_fixture.h"
 #include "random.h"
 
@@ -118,8 +119,9 @@ static void test_texts(void **state)
 					      (unsigned long long)spread(kind, i));
 
 			memset(key + length, 0, 2);
-			assert_int_equal(weir_key_list_append(&keys, (const uint8_t *)key, (uint32_t)length + 2, &fixture->err),
-					 WEIR_OK);
+			assert_int_equal(
+				weir_key_list_append(&keys, (const uint8_t *)key, (uint32_t)length + 2, &fixture->err),
+				WEIR_OK);
 		}
 		check(&keys, fixture->account, what);
 		weir_key_list_release(&keys);
@@ -140,7 +142,9 @@ static void test_few(void **state)
 			for (uint32_t i = 0; i < count; i++) {
 				uint64_t chance = random_next();
 
-				put_number(key + 1, kind == 0 ? chance % (count / 2 + 1) : kind == 1 ? chance : count - i);
+				put_number(key + 1, kind == 0   ? chance % (count / 2 + 1)
+						    : kind == 1 ? chance
+								: count - i);
 				assert_int_equal(weir_key_list_append(&keys, key, sizeof(key), &fixture->err), WEIR_OK);
 			}
 			check(&keys, fixture->account, "few");

@@ -1,5 +1,5 @@
-/* Sinks whose result is one batch for the program (sample, profile, aggregate): what they give, and that every failing allocation ends
- * the run with an error and leaves nothing (leaks are ASan's to find). */
+/* Sinks whose result is one batch for the program (sample, profile, aggregate): what they give, and that every failing
+ * allocation ends the run with an error and leaves nothing (leaks are ASan's to find). */
 #include "base/fault.h"
 #include "ops/collect.h"
 #include "api/job.h"
@@ -55,7 +55,8 @@ static const struct {
 	int64_t rows;
 } chains[] = {
 	{"range 50000 then with 's = concat(\"row \", str(id)), f = id / 7' then sample 6000", 6000},
-	{"range 9000 then with 's = concat(\"a longer row \", str(id)), n = None if id % 3 == 0 else id' then profile", 3},
+	{"range 9000 then with 's = concat(\"a longer row \", str(id)), n = None if id % 3 == 0 else id' then profile",
+	 3},
 	{"range 9000 then with 's = concat(\"a longer row \", str(id)), f = id / 7, n = None if id % 3 == 0 else id, "
 	 "d = literal(\"1.50\", \"decimal128(5, 2)\"), t = literal(\"2024-01-01\", \"date32\")' then aggregate "
 	 "'sum(id), mean(f), std(f), std(n, 0), min(s), max(s), sum(d), std(d), max(t), absmax(f), count(n), count()'",

@@ -1,5 +1,5 @@
-/* Rows, the table over them, and partitions: every type comes back as it went in, from memory and from disk; equal keys meet;
- * a split that is given up leaves nothing. */
+/* Rows, the table over them, and partitions: every type comes back as it went in, from memory and from disk; equal keys
+ * meet; a split that is given up leaves nothing. */
 #include "memory_fixture.h"
 
 #include "arrow/random_batch.h"
@@ -200,7 +200,8 @@ static uint64_t rows_of_all(struct weir_parts *parts)
 	return rows;
 }
 
-/* Rows through partitions in little memory; splits that are given up leave nothing. Strings, a struct, a list and numbers. */
+/* Rows through partitions in little memory; splits that are given up leave nothing. Strings, a struct, a list and
+ * numbers. */
 static void test_parts(void **state)
 {
 	struct fixture *f = *state;

@@ -1,5 +1,5 @@
-/* Sketches, by their own promises: exact while they have room, within their bounds beyond it, the same wherever their bytes lie
- * and however they were put together; a coin that falls on one side would be seen. */
+/* Sketches, by their own promises: exact while they have room, within their bounds beyond it, the same wherever their
+ * bytes lie and however they were put together; a coin that falls on one side would be seen. */
 #include "memory_fixture.h"
 
 #include "ops/exchange/frequent.h"
@@ -48,8 +48,8 @@ static void quantiles_add(const struct weir_quantiles *q, struct sketch *sketch,
 	for (uint32_t i = 0; i < count; i++)
 		bits[i] = weir_quantiles_bits(values[i]);
 	for (uint32_t at = 0, done, wanted; at < count; at += done) {
-		assert_int_equal(weir_quantiles_push(q, sketch->bytes, sketch->size, bits + at, count - at, &done, &wanted, arena,
-						     &err),
+		assert_int_equal(weir_quantiles_push(q, sketch->bytes, sketch->size, bits + at, count - at, &done,
+						     &wanted, arena, &err),
 				 0);
 		if (wanted) {
 			assert_true(wanted > sketch->size);
@@ -210,8 +210,8 @@ static void test_merged_sketches(void **state)
 			all = one;
 			continue;
 		}
-		assert_int_equal(weir_quantiles_merge(&q, turn & 1 ? all.bytes : one.bytes, turn & 1 ? one.bytes : all.bytes,
-						      &arena, &made, &size, &err),
+		assert_int_equal(weir_quantiles_merge(&q, turn & 1 ? all.bytes : one.bytes,
+						      turn & 1 ? one.bytes : all.bytes, &arena, &made, &size, &err),
 				 0);
 		assert_int_equal(size, weir_quantiles_used(made));
 		free(all.bytes);
@@ -229,7 +229,8 @@ static void test_merged_sketches(void **state)
 
 /* ---- frequent ---- */
 
-static void frequent_add(struct sketch *sketch, uint32_t capacity, const char *value, uint64_t count, struct weir_arena *arena)
+static void frequent_add(struct sketch *sketch, uint32_t capacity, const char *value, uint64_t count,
+			 struct weir_arena *arena)
 {
 	struct weir_error err = {0};
 	uint32_t wanted, size = (uint32_t)strlen(value);
@@ -241,8 +242,8 @@ static void frequent_add(struct sketch *sketch, uint32_t capacity, const char *v
 	for (;;) {
 		uint8_t *more;
 
-		assert_int_equal(weir_frequent_push(sketch->bytes, capacity, (const uint8_t *)value, size, count, &wanted, arena,
-						    &err),
+		assert_int_equal(weir_frequent_push(sketch->bytes, capacity, (const uint8_t *)value, size, count,
+						    &wanted, arena, &err),
 				 0);
 		weir_arena_clear(arena);
 		if (!wanted)
@@ -319,7 +320,8 @@ static void test_few_different_values_are_exact(void **state)
 }
 
 /* Many values, few of them often: counts lie within what the sketch says of them, and that within rows / capacity. */
-static void check_bounds(const struct sketch *sketch, uint32_t capacity, const uint64_t *counts, uint32_t values, uint64_t rows)
+static void check_bounds(const struct sketch *sketch, uint32_t capacity, const uint64_t *counts, uint32_t values,
+			 uint64_t rows)
 {
 	uint64_t most, least;
 

@@ -1,6 +1,6 @@
-/* Plans as bytes: random chains saved and loaded explain alike and give the same output; bytes that were cut or flipped are
- * refused, or are another plan that can be bound, explained and saved without a crash. The seed is printed; WEIR_SEED sets
- * it. */
+/* Plans as bytes: random chains saved and loaded explain alike and give the same output; bytes that were cut or flipped
+ * are refused, or are another plan that can be bound, explained and saved without a crash. The seed is printed;
+ * WEIR_SEED sets it. */
 #include "weir/weir.h"
 #include "base/text.h"
 #include "api/job.h"
@@ -46,7 +46,8 @@ static void random_chain(char *out, size_t size)
 		"limit 17",
 		"union 'read \"%s/in\" then filter \"id > 2990\" then limit 40'",
 	};
-	static const char *const options[] = {"", "", " --unify-schemas", " --path-column p --missing skip", " --include-paths"};
+	static const char *const options[] = {"", "", " --unify-schemas", " --path-column p --missing skip",
+					      " --include-paths"};
 	size_t at = (size_t)snprintf(out, size, "read '%s/in'%s", folder, options[draw(5)]);
 
 	for (uint32_t n = draw(6); n; n--) {
@@ -113,7 +114,8 @@ static void test_saved_and_loaded(void **unused)
 		size_t sizes[2];
 
 		random_chain(chain, sizeof(chain));
-		snprintf(chain + strlen(chain), sizeof(chain) - strlen(chain), " then write '%s/out.csv' --mode overwrite", folder);
+		snprintf(chain + strlen(chain), sizeof(chain) - strlen(chain),
+			 " then write '%s/out.csv' --mode overwrite", folder);
 		job_open(&jobs[0]);
 		job_open(&jobs[1]);
 		if (weir_plan_parse_text(jobs[0].plan, chain, &err))
@@ -213,8 +215,10 @@ static int set_up(void **unused)
 	snprintf(folder, sizeof(folder), "%s/weir-save-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
 	if (!mkdtemp(folder))
 		return -1;
-	snprintf(chain, sizeof(chain),
-		 "range 3000 then with 's = concat(\"row \", str(id)), x = id / 3' then write '%s/in' --row-group-rows 700", folder);
+	snprintf(
+		chain, sizeof(chain),
+		"range 3000 then with 's = concat(\"row \", str(id)), x = id / 3' then write '%s/in' --row-group-rows 700",
+		folder);
 	if (weir_run_chain(chain, NULL, NULL, NULL, message, sizeof(message))) {
 		printf("%s\n", message);
 		return -1;

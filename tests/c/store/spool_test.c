@@ -118,7 +118,8 @@ static void test_a_changed_piece_is_found(void **state)
 	range = spool.extents.items[places[1].extent];
 	byte = written[8192 + 77] ^ 4;
 	assert_int_equal(pwrite(((struct weir_spill_file *)range->home)->fd, &byte, 1,
-				(off_t)(range->offset + places[1].unit * STORE_PAGE + 77)), 1);
+				(off_t)(range->offset + places[1].unit * STORE_PAGE + 77)),
+			 1);
 	assert_int_equal(weir_spool_read(&spool, places[1], came_back, 8192, &f->err), WEIR_E_SPILL_CORRUPT);
 	assert_true(strstr(f->err.source, "weir-store-test") && f->err.has_offset);
 	weir_error_clear(&f->err);

@@ -161,7 +161,8 @@ static void test_few_pages_stay_warm(void **state)
 	assert_true(memfd_bytes(f->store) <= 4 << 20);
 }
 
-/* Chunks that are written without being mapped, by several writers, beside others; and one that is given up when half of it is there. */
+/* Chunks that are written without being mapped, by several writers, beside others; and one that is given up when half
+ * of it is there. */
 static void test_chunks_that_are_put(void **state)
 {
 	enum { SIZE = 300000, WRITERS = 6 };

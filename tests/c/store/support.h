@@ -1,5 +1,5 @@
-/* What the tests of src/store/ share: a session's memory that must be empty at the end, a folder for spill files that must
- * be empty at all times, and bytes that tell where they belong. */
+/* What the tests of src/store/ share: a session's memory that must be empty at the end, a folder for spill files that
+ * must be empty at all times, and bytes that tell where they belong. */
 #ifndef WEIR_TESTS_STORE_SUPPORT_H
 #define WEIR_TESTS_STORE_SUPPORT_H
 

@@ -1,4 +1,5 @@
-/* Several threads at the same chunks: nobody reads wrong bytes, nothing is lost, and the figures are zero at the end. */
+/* Several threads at the same chunks: nobody reads wrong bytes, nothing is lost, and the figures are zero at the
+ * end. */
 #include "store/support.h"
 
 #include <pthread.h>

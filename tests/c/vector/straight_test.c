@@ -1,5 +1,5 @@
-/* Rows that their source writes straight into a gatherer's memory: whatever it writes itself and whatever it leaves to decode,
- * in whatever parts a vector is pushed and wherever the memory is, the rows come out as they are. */
+/* Rows that their source writes straight into a gatherer's memory: whatever it writes itself and whatever it leaves to
+ * decode, in whatever parts a vector is pushed and wherever the memory is, the rows come out as they are. */
 #include "vector/vector.h"
 
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* weir: a streaming data engine.
  *
- * The one public header. Every symbol that libweir exports is declared here with WEIR_API. A plan is a chain of verbs, as
- * the command takes them:  read 'data/' then filter 'price > 100' then write out/
+ * The one public header. Every symbol that libweir exports is declared here with WEIR_API. A plan is a chain of verbs,
+ * as the command takes them: read 'data/' then filter 'price > 100' then write out/
  *
  * Threads: every function may be called from any thread; a stream is used by one thread at a time.
  */
@@ -36,13 +36,13 @@ struct weir_result {
 };
 
 /* Runs a chain that ends in write or count, to its end. `input` feeds the verb `batches` and is taken over (also on
- * failure); NULL when the chain reads files. 0, or the number of an error whose text is in `message`. options, result and
- * message may be NULL. */
+ * failure); NULL when the chain reads files. 0, or the number of an error whose text is in `message`. options, result
+ * and message may be NULL. */
 WEIR_API int weir_run_chain(const char *chain, const struct weir_options *options, struct ArrowArrayStream *input,
 			    struct weir_result *result, char *message, size_t message_size);
 
-/* Runs a chain without a sink and gives its rows, in input order, as they come. The run goes on in the background, a few
- * batches ahead; releasing the stream stops it. */
+/* Runs a chain without a sink and gives its rows, in input order, as they come. The run goes on in the background, a
+ * few batches ahead; releasing the stream stops it. */
 WEIR_API int weir_stream_chain(const char *chain, const struct weir_options *options, struct ArrowArrayStream *input,
 			       struct ArrowArrayStream *out, char *message, size_t message_size);
 
