@@ -1,8 +1,9 @@
 /* handles: what stands behind the public handles, for bindings that live in the same library: whole errors instead of
  * copies, the engine's batches instead of Arrow structs, and a doorbell instead of a call that blocks.
  *
- * Call order of a task: api_flow_task → api_task_start → api_task_take …, api_task_ended → api_task_stop →
- * api_task_unref. Threads: as weir.h says; stop, cancel, stats and the doorbell from any. */
+ * Call order of a task:  api_flow_task → api_task_start → api_task_take …, api_task_ended → api_task_stop →
+ *                        api_task_unref.
+ * Threads: as weir.h says; stop, cancel, stats and the doorbell from any. */
 #ifndef WEIR_API_HANDLES_H
 #define WEIR_API_HANDLES_H
 

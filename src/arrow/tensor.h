@@ -2,10 +2,9 @@
  * share.
  *
  *     fixed     arrow.fixed_shape_tensor              fixed_size_list<T>[n], {"shape": [2, 3], "permutation": …}
- *               ray.data.arrow_tensor, _v2            list<T>, large_list<T>; the metadata is [2, 3]
+ *               ray.data.arrow_tensor, _v2            list<T>, large_list<T>; metadata: [2, 3]
  *     ragged    arrow.variable_shape_tensor           struct<data: list<T>, shape: fixed_size_list<int32>[dimensions]>
- *               ray.data.arrow_variable_shaped_tensor struct<data: large_list<T>, shape: list<int64>>; the metadata is
- *               2
+ *               ray.data.arrow_variable_shaped_tensor struct<data: large_list<T>, shape: list<int64>>; metadata: 2
  *
  * Two tensor columns that differ become arrow.variable_shape_tensor when they meet; a shape with fewer dimensions gets
  * ones in front. Values are shared, not copied.

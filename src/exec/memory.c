@@ -1,10 +1,11 @@
 /* The governor: who may have how much memory, and who must give it back.
  *
- *     granted what tasks may use; a lane asks for more, a worker's batch has an allowance for its output resident
- *     chunks in memory. An output takes its bytes out of its maker's grant, so nothing is counted twice workers private
- *     memory of worker processes, as assumed or as measured, whichever is more excess what this process was measured to
- *     use beyond its accounts, taken off the budget swings what workers had with their last batches and will have with
- *     the next ones, beyond what they have now; off the budget, too
+ *     granted    what tasks may use; a lane asks for more, a worker's batch has an allowance for its output
+ *     resident   chunks in memory. An output takes its bytes out of its maker's grant, so nothing is counted twice
+ *     workers    private memory of worker processes, as assumed or as measured, whichever is more
+ *     excess     what this process was measured to use beyond its accounts, taken off the budget
+ *     swings     what workers had with their last batches and will have with the next ones, beyond what they have now;
+ *                off the budget, too
  *
  * Asks are answered in the order of age. When the oldest does not fit, younger chunks are spilled for it. When the
  * front itself does not fit: warm pages are given back, chunks spilled from the far end, then tasks revoked from the

@@ -1,8 +1,10 @@
 /* arrow_cast(x, 'type', safe): casts as pyarrow.compute has them, for expressions of Python. A safe one is cast's, but
  * that floats become text in Arrow's form ('1', '1e+10'); one that is not safe cuts off what does not fit:
  *
- *     integers wrap around floats to integers the fraction goes; outside of the type: any value decimals digits past
- *     the scale go times cut towards zero, wrap around
+ *     integers             wrap around
+ *     floats to integers   the fraction goes; outside of the type: any value
+ *     decimals             digits past the scale go
+ *     times                cut towards zero, wrap around
  *
  * Lists, structs and maps are cast element by element, fields by name; a field that is not there is null.
  *

@@ -1,10 +1,15 @@
 /* arrow_…: functions as pyarrow.compute has them, for expressions that come from Python, where Ray Data's users expect
  * those rules. The language's own operators keep Python's rules; both live side by side in one tree.
  *
- *     arrow_add, _subtract, _multiply, _power integers wrap around arrow_divide integers are cut towards zero, by zero
- *     is an error; floats keep their type arrow_floor_divide, arrow_mod float64 for integers, rounded down; floats:
- *     floor(x / y), x - floor(x / y) * y arrow_floor, _ceil, _trunc float64 for integers arrow_sign int8 for integers
- *     arrow_exp, _ln, _sin … float32 of float32 arrow_length, arrow_find int32; a place found is counted in bytes
+ *     arrow_add, _subtract, _multiply, _power   integers wrap around
+ *     arrow_divide                              integers are cut towards zero, by zero is an error; floats keep
+ *                                               their type
+ *     arrow_floor_divide, arrow_mod             float64 for integers, rounded down; floats: floor(x / y),
+ *                                               x - floor(x / y) * y
+ *     arrow_floor, _ceil, _trunc                float64 for integers
+ *     arrow_sign                                int8 for integers
+ *     arrow_exp, _ln, _sin …                    float32 of float32
+ *     arrow_length, arrow_find                  int32; a place found is counted in bytes
  *
  * What is not named here is the plain function's: text, times and decimals behave as without the prefix.
  */

@@ -1,8 +1,9 @@
 /* Vectors: numbers of several columns as one list of a fixed length, and lists of how often things occur.
  *
- *     vector('float', a, b, c) a tensor: fixed_size_list<float>[3], a null being NaN; of whole numbers, null
- *     counts_in(list, 'x', 'y') how often each of the members is among the elements hashed_counts(list, n) how many
- *     elements have each of n places: that of a text is its SHA-256, as one number, mod n
+ *     vector('float', a, b, c)        a tensor: fixed_size_list<float>[3], a null being NaN; of whole numbers, null
+ *     counts_in(list, 'x', 'y')       how often each of the members is among the elements
+ *     hashed_counts(list, n)          how many elements have each of n places: that of a text is its SHA-256, as one
+ *                                     number, mod n
  */
 #include "base/hash.h"
 #include "base/sha256.h"

@@ -1,7 +1,8 @@
 /* Functions whose value depends on the row's place, not on its values: random numbers, identifiers, row numbers.
  *
- *     random(), random(seed) 0 ≤ x < 1, float64 uuid(), uuid(seed) a random UUID (version 4) as text
- *     monotonically_increasing_id() the split's number in the upper 31 bits, the row's number in it in the lower 33
+ *     random(), random(seed)               0 ≤ x < 1, float64
+ *     uuid(), uuid(seed)                   a random UUID (version 4) as text
+ *     monotonically_increasing_id()        the split's number in the upper 31 bits, the row's number in it below
  *
  * A row's place is its split and its number among the rows of that split that came to the evaluator. So the values
  * depend on the input and the seed alone, not on lanes or timing, and a split that is redone has the same ones again.

@@ -1,8 +1,9 @@
 /* RE2's patterns for PCRE2. Most of a pattern means the same in both and passes as it is; this walks over it and
  *
- *   refuses what RE2 has not: (?= (?! (?<= (?> (?P= (?R (*VERB), \1 \k \K \R \X \h \Z …, a++, a**, more than 1000 times
- *   rewrites \w, \W (letters fold), \s, \S (no vertical tab), \v (that one character), \123, \p{Script}, \Q…\E, {…}
- *   that is no count, names of groups
+ *   refuses   what RE2 has not: (?= (?! (?<= (?> (?P= (?R (*VERB), \1 \k \K \R \X \h \Z …, a++, a**, more than 1000
+ *             times
+ *   rewrites  \w, \W (letters fold), \s, \S (no vertical tab), \v (that one character), \123, \p{Script}, \Q…\E, {…}
+ *             that is no count, names of groups
  *
  * so that the same texts are errors and the same ones match. Named groups become plain ones: their names are kept here,
  * since PCRE2's may neither be long nor begin with a digit.

@@ -7,8 +7,9 @@
  *
  *   directory   files with one of the extensions. Skipped: names beginning with '.' or '_', except directories like
  *               `_x=1/`; what is neither file nor directory. Links are followed.
- *   glob as said in glob.h; ** enters what a directory's walk enters. A directory that the last component matches is
- *               walked too, unless the pattern has a **. Whatever exists under exactly the name given is no pattern.
+ *   glob        as said in glob.h; ** enters what a directory's walk enters. A directory that the last component
+ *               matches is walked too, unless the pattern has a **. Whatever exists under exactly the name given is no
+ *               pattern.
  *
  * A path that is not there is WEIR_E_NOT_FOUND; a glob or directory without files too, saying so. A directory that
  * contains itself by links is an error, and so is a link to nothing where a file was wanted. One user thread at a time.

@@ -1,8 +1,8 @@
 /* Columns that the folders of a path make, as Ray Data has them: of the whole path, not only of what lies below the
  * path that was given, so that a list of files has them too.
  *
- *     /data/in/year=2024/city=Z%C3%BCrich/a.csv hive year = "2024", city = "Zürich" /data/in/2024/05/a.csv dir, base
- *     /data/in, names year,month year = "2024", month = "05"
+ *     /data/in/year=2024/city=Z%C3%BCrich/a.csv   hive                                  year = "2024", city = "Zürich"
+ *     /data/in/2024/05/a.csv                      dir, base /data/in, names year,month  year = "2024", month = "05"
  */
 #include "ops/read_impl.h"
 

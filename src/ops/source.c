@@ -1,7 +1,7 @@
 /* C functions of the program that give rows, in one of two ways:
  *
- *     splits the program's own numbers 0 … n − 1. A lane opens one, asks for batches until there are none, closes it.
- *                 One that is given up is closed and opened again.
+ *     splits      the program's own numbers 0 … n − 1. A lane opens one, asks for batches until there are none, closes
+ *                 it. One that is given up is closed and opened again.
  *     one stream  (split_count 0) opened when the first split is cut. Each batch is a split, taken one after another
  *                 and kept until the split is done, so that it can be redone.
  */

@@ -1,10 +1,11 @@
 /* Rules, each a walk over the tree through the operators' own tables:
  *
- *   filters down a conjunct moves below what it can pass (filter_below), as far as it goes: never below a limit, since
- *                     limits have no filter_below. What ends above a read is also given to the read, for pruning.
- *   limits down a limit tells what is below it, through operators that keep rows one to one, how many rows are wanted.
- *   columns down each operator says what it needs of its inputs for what is wanted of it; reads shrink; then, on the
- *                     way up, everyone adapts to columns that moved (narrow).
+ *   filters down      a conjunct moves below what it can pass (filter_below), as far as it goes: never below a limit,
+ *                     since limits have no filter_below. What ends above a read is also given to the read, for pruning.
+ *   limits down       a limit tells what is below it, through operators that keep rows one to one, how many rows are
+ *                     wanted.
+ *   columns down      each operator says what it needs of its inputs for what is wanted of it; reads shrink; then, on
+ *                     the way up, everyone adapts to columns that moved (narrow).
  */
 #include "plan/plan_impl.h"
 

@@ -3,9 +3,10 @@
  *     module.c   the module: what it contains, its state, its end      values.h   batches ⇄ Python values (batch.c …)
  *     errors.c   engine errors as exceptions                           log.c      log lines on their way to `logging`
  *                                                                      prints.c   what user code printed
- *     session.c Session flow.c Flow task.c Task texts.c words for the engine block.c Block: rows that are kept call.c
- *     Flow.call: Python functions share.c Shared: rows for another process display.c what a Task shows while one waits
- *     zygote.c Zygote: where workers come from worker.c Worker: the other end, in their process
+ *     session.c  Session      flow.c  Flow      task.c  Task           texts.c    words for the engine
+ *     block.c    Block: rows that are kept                             call.c     Flow.call: Python functions
+ *     share.c    Shared: rows for another process                      display.c  what a Task shows while one waits
+ *     zygote.c   Zygote: where workers come from                       worker.c   Worker: the other end, there
  *
  * Rules of the folder:
  *   - Types are heap types of one module, made from specs, without Py_TPFLAGS_BASETYPE: their module is found by

@@ -1,10 +1,11 @@
 /* Memory among runs at the same time. Each has its share of the budget; together the shares are what one run has by
  * itself. Beyond its share a run's oldest task may go up to the limit, with what the others leave, by turns:
  *
- *     wants its oldest waits for more than the run's share has (weir_core_load) has the turn of those that want, the
- *     one that has waited longest, until it wants no more and no batch of it has all memory the others have what it
- *     leaves, alike. Who has more than that is parked: nothing of it starts, what only waits gives up what it
- *                  has (exec.h, BUDGET)
+ *     wants        its oldest waits for more than the run's share has (weir_core_load)
+ *     has the turn of those that want, the one that has waited longest, until it wants no more and no batch of it has
+ *                  all memory
+ *     the others   have what it leaves, alike. Who has more than that is parked: nothing of it starts, what only waits
+ *                  gives up what it has (exec.h, BUDGET)
  *
  * The one with the turn waits for what will be heard of by itself in other runs, and for what the program was handed
  * while it is at work (lent). When none of them moves, what they still have is theirs (apart), as is what the program

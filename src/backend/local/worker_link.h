@@ -12,10 +12,11 @@
  *     │at_first│at_count│     rows of its task that the worker is at, for the message when it dies; a count of 0: not known
  *     └────────┴────────┘
  *
- *     message, 128 bytes: 0 4 8 12 16 24 32 36 40 48 56 64 72 80 88 92
- *     ┌────┬──────┬──────────┬───────┬────┬────┬──────┬────┬──────┬────┬─────────┬─────────┬───────────┬─────────┬─────┬────
- *     │kind│worker│generation│attempt│task│part│region│code│offset│size│row_first│row_count│room_offset│room_size│count│text
- *     └────┴──────┴──────────┴───────┴────┴────┴──────┴────┴──────┴────┴─────────┴─────────┴───────────┴─────────┴─────┴────
+ *   message, 128 bytes:
+ *   0    4      8          12      16   24   32     36   40     48   56        64        72          80        88    92
+ *   ┌────┬──────┬──────────┬───────┬────┬────┬──────┬────┬──────┬────┬─────────┬─────────┬───────────┬─────────┬─────┬────
+ *   │kind│worker│generation│attempt│task│part│region│code│offset│size│row_first│row_count│room_offset│room_size│count│text
+ *   └────┴──────┴──────────┴───────┴────┴────┴──────┴────┴──────┴────┴─────────┴─────────┴───────────┴─────────┴─────┴────
  *
  *     driver                                               worker
  *        │── hello ─────────── socket ──────────────────────▶│ maps rings and setup

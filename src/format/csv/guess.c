@@ -5,8 +5,8 @@
  * no quote stands where none belongs: the text between two quoted fields, taken for a quoted one, betrays itself by
  * that.
  *
- *     …es", he said","x\n outside: es", he said","x⏎ the rest of a line, with a stray quote "a ""new"" day","y\n
- *     inside: es", he said","x⏎"a ""new"" day","y⏎ a field ends, another begins, and good lines follow
+ *     …es", he said","x\n     outside:  es", he said","x⏎                     the rest of a line, with a stray quote
+ *     "a ""new"" day","y\n    inside:   es", he said","x⏎"a ""new"" day","y⏎   a field ends, another begins, and good lines follow
  *
  * A wrong guess costs time, never rows: the range is read again from where the one before it ended (format/cuts.h).
  */

@@ -1,8 +1,9 @@
 /* From record to record: where a range's records begin, and what stands between them.
  *
- *     lines a range has the lines whose first byte lies in it; where they begin is certain array a range has the
- *     objects whose { lies in it; between them ',', before the first '[', behind the last ']' objects the same with
- *     nothing but blanks between them
+ *     lines      a range has the lines whose first byte lies in it; where they begin is certain
+ *     array      a range has the objects whose { lies in it; between them ',', before the first '[', behind the
+ *                last ']'
+ *     objects    the same with nothing but blanks between them
  *
  * The end of a range of objects is where the next one's { is, or the file's end: what the next range compares its guess
  * with.

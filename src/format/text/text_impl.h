@@ -1,8 +1,10 @@
 /* text: CSV and JSON, written. What the files of this folder share.
  *
- *     write.c the tables of the formats; parts, header line, footer; columns prepared for each vector rows.c rows of a
- *     vector as lines: the loop over rows and columns, numbers and times, cells kept per dictionary value cells.c
- *     strings, bytes and nested values: quoting, escaping output.c the buffer that they write into
+ *     write.c   the tables of the formats; parts, header line, footer; columns prepared for each vector
+ *     rows.c    rows of a vector as lines: the loop over rows and columns, numbers and times, cells kept per
+ *               dictionary value
+ *     cells.c   strings, bytes and nested values: quoting, escaping
+ *     output.c  the buffer that they write into
  *
  * Bytes go into a buffer with TEXT_SLACK free bytes behind its limit: whoever has seen p ≤ limit may write that many
  * without asking again. When p has passed the limit the buffer goes to the sink, in the middle of a row too, so it

@@ -1,9 +1,10 @@
 /* accumulate: what a group's row holds of the values it has seen.
  *
  *     flags:    a byte for each column: some value, some null, some extreme is known
- *     payload:  u64 rows │ for each column, as far as its functions need it: u64 values │ sum │ squares │ least │ greatest │ …
- *     cells: the least and the greatest string, and sketches, behind the key's cells (they have bytes, and travel as
- *     such)
+ *     payload:  u64 rows │ for each column, as far as its functions need it: u64 values │ sum │ squares │ least │
+ *               greatest │ …
+ *     cells:    the least and the greatest string, and sketches, behind the key's cells (they have bytes, and travel as
+ *               such)
  *
  * A column of which quantiles are asked has a list of its values, as doubles, without NaN: in a heap the number of the
  * list (weir_row_heap_list), in pages how many there are and the distance to them.

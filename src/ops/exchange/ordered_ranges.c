@@ -1,9 +1,10 @@
 /* The half of an ordered exchange that stands behind: the order is cut into ranges, which are the splits of what
  * follows, and a lane merges all runs within its range.
  *
- *     bounds: ─────┼─────────┼───────┼────      at marks, where chunks of all runs end; at the beginnings of chunks, where there
- *                                               are no marks; in front of a group's first row, or of the first row of a
- *                                               piece, where ranges are those of somebody who asked for them
+ *     bounds: ─────┼─────────┼───────┼────      at marks, where chunks of all runs end; at the beginnings of chunks,
+ *                                               where there are no marks; in front of a group's first row, or of the
+ *                                               first row of a piece, where ranges are those of somebody who asked for
+ *                                               them
  *
  * Pages of ranges that are over go to whoever needs some next.
  */

@@ -2,9 +2,10 @@
  * are as many as a run may have, and keeps them as a run.
  *
  *     vectors ─▶ ┌ batch ┬ keys ┐ ─ full, or the split's end ─▶ rows in the keys' order ─▶ run
- *                └───────┴──────┘                                                         in order anyway:     blocks, as they came
- *                                                                                         room in memory: lies (run.h)
- *                                                                                         else: chunks, to disk
+ *                └───────┴──────┘
+ *     a run is   blocks, as they came     where its rows were in order anyway
+ *                lying (run.h)            where memory has room
+ *                chunks, to disk          else
  *
  * With a limit behind it a run keeps no more rows than that, and rows beyond the last that is still wanted of some run
  * (the cutoff) are dropped as they come.

@@ -6,9 +6,11 @@
  *     row:   ┌──────────┬──────────┬───────┬────────┬────────┬─────────┐
  *            │ u64 hash │ validity │ flags │ cell 0 │ cell 1 │ payload │      all rows of a layout have one size
  *            └──────────┴──────────┴───────┴────────┴────────┴─────────┘
- *     cell: FIXED: byte_width bytes BITS: a byte BYTES: 16 bytes like struct weir_view, but with the distance from
- *            the cell to its bytes in the place of a pointer; NESTED: as BYTES, of the value written as bytes
- *            (rows_nested.h)
+ *     cell:  FIXED    byte_width bytes
+ *            BITS     a byte
+ *            BYTES    16 bytes like struct weir_view, but with the distance from the cell to its bytes in the place
+ *                     of a pointer
+ *            NESTED   as BYTES, of the value written as bytes (rows_nested.h)
  *
  * Distances instead of pointers: a page can be written to disk and come back elsewhere. A cell that is null is zero.
  * The lowest byte of the hash is not used: where validity is one byte and there are no flags, it lies there, and the

@@ -2,19 +2,27 @@
  *
  *     FUNCTION [NUMBER] [value=V] [once=PATH]
  *
- *     identity the batch as it came, each part an output (what the others below do afterwards, too) join all parts of a
- *     task as one output add N N added to the first column, int64 split N outputs of at most N rows repeat N N times
- *     the batch widen N a second column, "more", where the first row's number is N or greater none no output sleep MS
- *     print N N lines on stdout and one on stderr hold N keeps the inputs of the last N tasks and compares them with
- *     what they were; 0: of all fork has a child that says all it could say, and must not be heard scribble writes over
- *     its input, which only it may see grow BYTES more memory with each batch, kept; MemoryError when there is none map
- *     BYTES the same, of which nothing is used fail [BYTES] WEIR_E_USER, with a payload of so many bytes or a short one
- *     exit CODE and segfault, abort, hang, kill: what happens to processes broken [BYTES] the setup fails, with such a
- *     payload; broken_exit: it ends right after saying so die STEP ends by SIGKILL: 0 before it greets, 1 after, 2
- *     ready, 3 with a task, 4 in the room, 5 after an
- *                        output, 6 after a request for room
- *     lie WHAT 0 a chunk outside its room, 1 another's task, 2 an output twice, 3 a wrong count, 4 a message that is
- *                        none, 5 a release of what it does not hold, 6 too large a chunk, 7 a second READY
+ *     identity           the batch as it came, each part an output (what the others below do afterwards, too)
+ *     join               all parts of a task as one output
+ *     add N              N added to the first column, int64
+ *     split N            outputs of at most N rows
+ *     repeat N           N times the batch
+ *     widen N            a second column, "more", where the first row's number is N or greater
+ *     none               no output
+ *     sleep MS
+ *     print N            N lines on stdout and one on stderr
+ *     hold N             keeps the inputs of the last N tasks and compares them with what they were; 0: of all
+ *     fork               has a child that says all it could say, and must not be heard
+ *     scribble           writes over its input, which only it may see
+ *     grow BYTES         more memory with each batch, kept; MemoryError when there is none
+ *     map BYTES          the same, of which nothing is used
+ *     fail [BYTES]       WEIR_E_USER, with a payload of so many bytes or a short one
+ *     exit CODE          and segfault, abort, hang, kill: what happens to processes
+ *     broken [BYTES]     the setup fails, with such a payload; broken_exit: it ends right after saying so
+ *     die STEP           ends by SIGKILL: 0 before it greets, 1 after, 2 ready, 3 with a task, 4 in the room, 5 after
+ *                        an output, 6 after a request for room
+ *     lie WHAT           0 a chunk outside its room, 1 another's task, 2 an output twice, 3 a wrong count, 4 a message
+ *                        that is none, 5 a release of what it does not hold, 6 too large a chunk, 7 a second READY
  *     chaos SEED         says anything, some of it almost right, and ends
  *     deaf               does not quit
  *
