@@ -31,6 +31,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import measure
@@ -86,17 +87,8 @@ def looped(batches, pause=0.0, every=1):
 
 
 def in_threads(calls):
-    counts = [None] * len(calls)
-
-    def work(i):
-        counts[i] = calls[i]()
-
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(len(calls))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return sum(counts)  # a TypeError if one has failed
+    with ThreadPoolExecutor(len(calls)) as pool:
+        return sum(found.result() for found in [pool.submit(call) for call in calls])
 
 
 def of_split(it, slow, size, pipe=None):
