@@ -364,10 +364,10 @@ def warn_of_size(objects: Any, name: str, total: int) -> None:
             size = _size_of(part)
             if size > largest:
                 largest, label = size, part_label
-    which = f", {largest / (1 << 20):.0f} of them {label}" if label else ""
+    which = f"; {label} has {largest / (1 << 20):.0f} MiB" if label else ""
     logging.getLogger("weir").warning(
-        "The UDF of operator %s is too large (%.0f MiB%s) to go unnoticed. It is kept in shared memory, once for all workers, and counts towards "
-        "memory_limit; reading it inside the function may be better", name, total / (1 << 20), which)
+        "The UDF of operator %s is too large (%.0f MiB%s) to send without a word. All workers share one copy of it in shared "
+        "memory, which counts towards memory_limit; loading the data inside the function may be better", name, total / (1 << 20), which)
 
 
 def _size_of(value: Any) -> int:

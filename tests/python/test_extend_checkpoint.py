@@ -13,6 +13,7 @@ pa = pytest.importorskip("pyarrow")
 import pyarrow.parquet as pq
 
 import weir
+from weir import _pieces
 from weir.block import BlockAccessor
 from weir.checkpoint import (CheckpointBackend, CheckpointConfig, CheckpointFilter, CheckpointManager,
                              InvalidCheckpointingConfig, NumpyArrayBasedCheckpointFilter)
@@ -133,16 +134,33 @@ def test_what_is_written_is_not_written_again(context, numbers, tmp_path, write)
 
 
 @pytest.mark.parametrize("sizes", [{}, {"min_rows_per_file": 1000}])
-def test_what_was_made_before_an_error_is_kept(context, tmp_path, sizes):
+def test_what_was_made_before_an_error_is_kept(context, tmp_path, sizes, monkeypatch):
     """Long before a second is over, and while files want more rows than there are."""
     config = CheckpointConfig("id", str(tmp_path / "notes"), delete_checkpoint_on_success=False)
     context.checkpoint_config = config
-    log, fixed = str(tmp_path / "log"), tmp_path / "fixed"
+    log, fixed, taken = str(tmp_path / "log"), tmp_path / "fixed", tmp_path / "taken"
+
+    class Watched(_pieces.Finished):
+        """Says when the first fifteen rows have come to be written."""
+
+        rows = 0
+
+        def __next__(self):
+            batch = super().__next__()
+            Watched.rows += batch.num_rows
+            if Watched.rows >= 15:
+                taken.touch()
+            return batch
+
+    monkeypatch.setattr(_pieces, "Finished", Watched)
 
     def last_fails(batch):
         with open(log, "a") as file:
             file.write("x" * len(batch["id"]))
         if 19 in batch["id"] and not fixed.exists():
+            end = time.monotonic() + 60
+            while not taken.exists() and time.monotonic() < end:  # an error overtakes rows that are still on their way
+                time.sleep(0.01)
             raise ValueError("out of luck")
         return batch
 

@@ -523,9 +523,9 @@ def test_count_believes_what_tasks_say(tmp_path):
 
 
 def test_many_blocks_of_large_files(tmp_path, monkeypatch):
-    from weir import _run
+    from weir import _parts
 
-    monkeypatch.setattr(_run, "SMALL_BYTES", 0)
+    monkeypatch.setattr(_parts, "SMALL_BYTES", 0)
     weir.range(1000).write_parquet(str(tmp_path / "a"))
     weir.range(500).write_parquet(str(tmp_path / "b"))
     for count in (1, 7, 40):

@@ -276,7 +276,7 @@ if __name__ == "__main__":
 @pytest.mark.parametrize(("limit", "learns"), [("4GB", True), ("600MB", False)])
 def test_it_learns_what_its_workers_import(tmp_path, limit, learns):
     pytest.importorskip("pandas")
-    said = output(tmp_path, LEARNING_DRIVER, limit, "20" if learns else "0.3")
+    said = output(tmp_path, LEARNING_DRIVER, limit, "60" if learns else "0.3")
     assert said == f"[{{'has': False, 'threads': 1}}] [{{'has': {learns}, 'threads': 1}}]\n"
 
 
