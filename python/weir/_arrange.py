@@ -133,11 +133,6 @@ class Mix(Arranged):
         names = ", ".join(op.name for op in self.inputs)
         return f"Mix({names}, weights={[round(weight, 2) for weight in self.weights]})"
 
-    @property
-    def inputs(self) -> tuple[Op, ...]:
-        assert self.input is not None
-        return (self.input, *self.others)
-
     def batches(self, run: Run) -> Iterator[Batch]:
         sources = []
         for op in self.inputs:

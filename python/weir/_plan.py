@@ -52,6 +52,7 @@ class Op:
 
     __slots__ = ("input",)
     input: Op | None
+    others: tuple[Op, ...] = ()  # the other inputs, of operators that have several
     kind = "Op"  # in explain(): Read[ReadParquet]
     native: bool | None = None  # whether the engine runs it, with columns that are known before; None: if what is before it is so
     is_shown = True  # whether it is an operator to those who look at the plan; else it is a part of what is before or behind it
@@ -63,7 +64,7 @@ class Op:
 
     @property
     def inputs(self) -> tuple[Op, ...]:
-        return (self.input,) if self.input is not None else ()
+        return (self.input, *self.others) if self.input is not None else ()
 
     def add(self, flow: Flow, build: Build) -> None:
         """Adds the step to a flow."""
@@ -569,11 +570,6 @@ class Union(Op):
     def __init__(self, input: Op, others: Sequence[Op]) -> None:
         self.input = input
         self.others = tuple(others)
-
-    @property
-    def inputs(self) -> tuple[Op, ...]:
-        assert self.input is not None
-        return (self.input, *self.others)
 
     def rows(self) -> int | None:
         total = 0

@@ -35,11 +35,6 @@ class Zip(Arranged):
         self.input = input
         self.others = tuple(others)
 
-    @property
-    def inputs(self) -> tuple[Op, ...]:
-        assert self.input is not None
-        return (self.input, *self.others)
-
     def rows(self) -> int | None:
         known = [op.rows() for op in self.inputs]
         return known[0] if all(rows == known[0] for rows in known) else None
