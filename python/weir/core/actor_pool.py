@@ -60,15 +60,7 @@ class ActorPool:
         >>> list(pool.map(lambda actor, value: actor.double.remote(value), [1, 2]))
         [2, 4]
         """
-        self._discard()
-        for value in values:
-            self.submit(fn, value)
-
-        def results() -> Iterator[Any]:
-            while self.has_next():
-                yield self.get_next()
-
-        return results()
+        return self._mapped(fn, values, self.get_next)
 
     def map_unordered(self, fn: Callable[[Any, Any], Any], values: Iterable[Any]) -> Iterator[Any]:
         """The results as they come. What was submitted before is given up.
@@ -81,13 +73,16 @@ class ActorPool:
         >>> sorted(pool.map_unordered(lambda actor, value: actor.double.remote(value), [1, 2]))
         [2, 4]
         """
+        return self._mapped(fn, values, self.get_next_unordered)
+
+    def _mapped(self, fn: Callable[[Any, Any], Any], values: Iterable[Any], take: Callable[[], Any]) -> Iterator[Any]:
         self._discard()
         for value in values:
             self.submit(fn, value)
 
         def results() -> Iterator[Any]:
             while self.has_next():
-                yield self.get_next_unordered()
+                yield take()
 
         return results()
 
