@@ -1,4 +1,5 @@
-/* The two halves of read: what the plan knows (read.c) and what lanes do (read_source.c, read_match.c). */
+/* The two halves of read: what the plan knows (read.c) and what runs (read_source.c, read_lane.c,
+ * read_match.c). */
 #ifndef WEIR_OPS_READ_IMPL_H
 #define WEIR_OPS_READ_IMPL_H
 
