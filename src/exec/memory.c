@@ -221,6 +221,8 @@ bool weir_exec_clear_for(struct weir_core *core, uint32_t front)
 	}
 	while (core->budget < INT64_MAX && (index = weir_exec_spill_candidate(core, front)) != NO_ITEM)
 		spill(core, index);
+	while (!MUTANT(62) && (index = revoke_candidate(core, front)) != NO_ITEM)
+		weir_exec_give_up(core, index);
 	while (weir_exec_pool_shrink(core))
 		;
 	return core->freeing == 0 && core->workers_dying == 0;

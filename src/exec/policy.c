@@ -30,6 +30,9 @@ static bool concurrency_allows(const struct weir_core *core, uint32_t stage, uin
 
 static bool memory_allows(const struct weir_core *core, uint32_t stage, uint32_t index)
 {
+	/* What lanes made beside a batch that is to have all memory would be in its way. */
+	if (is_lanes(&core->stages[stage]) && weir_exec_memory_is_taken(core) && !MUTANT(62))
+		return false;
 	return weir_exec_room(core) >= weir_exec_start_need(core, stage, index) && !weir_exec_older_waits(core, index);
 }
 

@@ -365,6 +365,7 @@ static void start_lane(struct world *world, const struct weir_action *action, st
 	}
 	if (growth > 0)
 		PROMISE(world, !over_budget(world), "a start beyond the budget");
+	sim_check_beside_all(world, lane);
 }
 
 /* Whether a worker is about to come up for each chunk that waits: then one who is busy is given nothing ahead. */
@@ -415,6 +416,7 @@ static void start_worker_batch(struct world *world, const struct weir_action *ac
 		world->result->seen |= WEIR_SIM_EXCLUSIVE;
 		PROMISE(world, sim_is_front(world, &at), "a batch gets all memory before its turn");
 		PROMISE(world, world->told.lent == 0, "a batch gets all memory before what is lent has come back");
+		sim_check_lanes_have_none(world);
 	}
 	for (uint32_t s = 0; s < world->config.options.stage_count; s++)
 		for (uint32_t w = 0; w < world->config.stages[s].slots && !sim_is_lanes(world, s); w++) {

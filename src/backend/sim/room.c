@@ -112,6 +112,40 @@ void sim_check_cleared(struct world *world, const struct chunk *restored)
 	}
 }
 
+/* A batch that is to have all memory begins. */
+void sim_check_lanes_have_none(struct world *world)
+{
+	for (uint32_t s = 0; s < world->config.options.stage_count; s++)
+		for (uint32_t w = 0; w < world->config.stages[s].slots && sim_is_lanes(world, s); w++) {
+			const struct lane *lane = &world->lanes[s][w];
+
+			PROMISE(world, !lane->busy || lane->stop || lane->grant <= lane->kept,
+				"a batch that is to have all memory beside a lane with a grant");
+		}
+}
+
+static bool all_memory_is_taken(struct world *world)
+{
+	for (uint32_t s = 0; s < world->config.options.stage_count; s++)
+		for (uint32_t w = 0; w < world->config.stages[s].slots && !sim_is_lanes(world, s); w++) {
+			const struct worker *worker = &world->workers[s][w];
+
+			if (worker->count > 0 && !worker->over && !worker->batches[0].stop &&
+			    sim_chunk(world, worker->batches[0].chunk)->exclusive)
+				return true;
+		}
+	return false;
+}
+
+/* A lane begins. */
+void sim_check_beside_all(struct world *world, const struct lane *lane)
+{
+	struct place at = sim_position(&lane->place, lane->outputs_done);
+
+	PROMISE(world, !all_memory_is_taken(world) || sim_is_front(world, &at),
+		"a lane begins beside a batch that has all memory");
+}
+
 /* Another run is to have the memory: what only waits, be it for work or for room, does not keep any. */
 void sim_check_parked(struct world *world)
 {

@@ -209,6 +209,8 @@ void sim_check_room(struct world *world, const struct weir_action *action); /* g
 void sim_check_refused(struct world *world, const struct worker *worker);
 void sim_check_nobody_waits(struct world *world, const struct chunk *restored);
 void sim_check_cleared(struct world *world, const struct chunk *restored);
+void sim_check_lanes_have_none(struct world *world);
+void sim_check_beside_all(struct world *world, const struct lane *lane);
 
 /* plan.c */
 void sim_plan(struct config *config, uint64_t seed);

@@ -797,6 +797,34 @@ static void results_come_from_disk_in_their_turn(void **state)
 	assert_int_equal(find(WEIR_DO_RESTORE, 0)->chunk, spilled);
 }
 
+/* What lanes have is in its way, too: they give up, and begin again when it is done. */
+static void who_has_all_memory_has_that_of_lanes(void **state)
+{
+	struct weir_run first, second, batch;
+
+	(void)state;
+	first = begin_pool(2);
+	output(lane_0, first, 0, MIB);
+	batch = started(0);
+	done(0, first);
+	second = started(0);
+	step((struct weir_event){
+		.kind = WEIR_EV_TASK_FAILED, .stage = 1, .generation = 1, .run = batch, .code = WEIR_E_MEMORY});
+	assert_int_equal(find(WEIR_DO_GIVE_UP, 0)->run.task, second.task);
+	assert_int_equal(count(WEIR_DO_START_TASK) + count(WEIR_DO_KILL_WORKER), 0);
+	step((struct weir_event){.kind = WEIR_EV_TASK_FAILED, .run = second, .code = WEIR_E_GIVE_UP});
+	assert_int_equal(count(WEIR_DO_START_TASK), 0);
+	assert_int_equal(count(WEIR_DO_KILL_WORKER), 1); /* for a fresh one */
+	step((struct weir_event){.kind = WEIR_EV_SLOT_DIED, .stage = 1, .generation = 1});
+	step((struct weir_event){.kind = WEIR_EV_SLOT_READY, .stage = 1, .generation = 2});
+	assert_int_equal(count(WEIR_DO_START_TASK), 1);
+	assert_int_equal(find(WEIR_DO_START_TASK, 0)->stage, 1);
+	batch = started(0);
+	step((struct weir_event){.kind = WEIR_EV_TASK_DONE, .stage = 1, .generation = 2, .run = batch});
+	assert_int_equal(find(WEIR_DO_START_TASK, 0)->stage, 0);
+	assert_int_equal(started(0).task, second.task);
+}
+
 /* Past the limit it is made once more with all memory, then the run ends with the figures. */
 static void room_beyond_the_limit_is_an_error(void **state)
 {
@@ -899,6 +927,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_generator_is_accepted_by_number, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_generator_pauses_for_a_slow_consumer, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_worker_past_the_limit_is_stopped, setup, teardown),
+		cmocka_unit_test_setup_teardown(who_has_all_memory_has_that_of_lanes, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_front_has_room_beyond_the_budget, setup, teardown),
 		cmocka_unit_test_setup_teardown(beyond_the_budget_no_batch_begins_while_some_is_lent, setup, teardown),
 		cmocka_unit_test_setup_teardown(nothing_goes_to_disk_for_who_can_wait, setup, teardown),

@@ -23,7 +23,7 @@ static int mutant;
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MUTANT_COUNT = 61, SEEDS_MAX = 10000, SECONDS_MAX = 60 };
+enum { MUTANT_COUNT = 62, SEEDS_MAX = 10000, SECONDS_MAX = 60 };
 
 static const char *const mistakes[MUTANT_COUNT + 1] = {
 	"none",
@@ -88,6 +88,7 @@ static const char *const mistakes[MUTANT_COUNT + 1] = {
 	"chunks are handed out while it is another run's turn",
 	"a worker that had too little memory to begin with stays beside others",
 	"workers that had too little memory together start together again",
+	"lanes keep their memory beside a batch that is to have all of it",
 };
 
 static int find(struct weir_account *account)
