@@ -141,6 +141,8 @@ struct weir_batch *weir_batch_ref(const struct weir_batch *batch);
 void weir_batch_unref(const struct weir_batch *batch);
 int64_t weir_batch_bytes(
 	const struct weir_batch *batch); /* that its rows take, as if they were written by themselves */
+/* The same of some rows of an array, whose dictionaries are not counted. */
+int64_t weir_array_rows_bytes(const struct weir_array *array, int64_t first, int64_t count);
 
 /* builder (builder.c): grows one array; strings, lists and structs through their children. finish empties it. */
 struct weir_builder {

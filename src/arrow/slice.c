@@ -28,8 +28,8 @@ struct weir_array *weir_array_slice(const struct weir_array *array, int64_t offs
 	return slice;
 }
 
-/* Bytes that rows [at, at + count) take, as if they were written by themselves. */
-static int64_t array_bytes(const struct weir_array *array, int64_t at, int64_t count)
+/* Bytes that rows [at, at + count) take, as if they were written by themselves; `whole`: with their dictionaries. */
+static int64_t array_bytes(const struct weir_array *array, int64_t at, int64_t count, bool whole)
 {
 	const struct weir_type *type = array->type;
 	int64_t first = array->offset + at, from, to, sum = 0;
@@ -51,19 +51,24 @@ static int64_t array_bytes(const struct weir_array *array, int64_t at, int64_t c
 		from = offset_at(array, first);
 		to = offset_at(array, first + count);
 		sum += (count + 1) * type_offset_width(type);
-		return sum + (array->child_count ? array_bytes(array->children[0], from, to - from) : to - from);
+		return sum + (array->child_count ? array_bytes(array->children[0], from, to - from, whole) : to - from);
 	case WEIR_FIXED_LIST:
-		return sum + array_bytes(array->children[0], first * type->list_size, count * type->list_size);
+		return sum + array_bytes(array->children[0], first * type->list_size, count * type->list_size, whole);
 	case WEIR_STRUCT:
 		for (uint32_t i = 0; i < array->child_count; i++)
-			sum += array_bytes(array->children[i], first, count);
+			sum += array_bytes(array->children[i], first, count, whole);
 		return sum;
 	case WEIR_DICTIONARY_TYPE:
 		return sum + count * type->dictionary_index->byte_width +
-		       array_bytes(array->dictionary, 0, array->dictionary->length);
+		       (whole ? array_bytes(array->dictionary, 0, array->dictionary->length, whole) : 0);
 	default:
 		return sum + count * type->byte_width;
 	}
+}
+
+int64_t weir_array_rows_bytes(const struct weir_array *array, int64_t first, int64_t count)
+{
+	return array_bytes(array, first, count, false);
 }
 
 int64_t weir_batch_bytes(const struct weir_batch *batch)
@@ -71,6 +76,6 @@ int64_t weir_batch_bytes(const struct weir_batch *batch)
 	int64_t sum = 0;
 
 	for (uint32_t i = 0; i < batch->column_count; i++)
-		sum += array_bytes(batch->columns[i], 0, batch->row_count);
+		sum += array_bytes(batch->columns[i], 0, batch->row_count, true);
 	return sum;
 }

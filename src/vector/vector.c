@@ -129,27 +129,29 @@ struct weir_vector weir_vector_cut(struct weir_vector *rest, uint64_t count)
 	return head;
 }
 
-/* NULL: the row is null, or its values are no views. */
-static const struct weir_view *view_of(const struct weir_column *column, uint32_t row)
+uint64_t weir_column_value_bytes(const struct weir_column *column, uint32_t row)
 {
-	const struct weir_view *views = column->values;
+	const struct weir_dictionary *shared = column->form == WEIR_DICTIONARY ? column->dictionary : NULL;
+	enum weir_layout layout = column->type->layout;
+	const struct weir_view *views;
+	int64_t place;
 
-	if (column->form == WEIR_UNDECODED || column->type->layout != WEIR_LAYOUT_BYTES ||
+	if ((layout != WEIR_LAYOUT_BYTES && layout != WEIR_LAYOUT_NESTED) || column->form == WEIR_UNDECODED ||
 	    !weir_column_valid(column, row))
-		return NULL;
-	if (column->form == WEIR_DICTIONARY)
-		return (const struct weir_view *)column->dictionary->values + ((const uint32_t *)column->values)[row];
-	return column->form == WEIR_CONSTANT ? views : views + row;
+		return 0;
+	place = shared ? ((const uint32_t *)column->values)[row] : column->form == WEIR_CONSTANT ? 0 : row;
+	if (layout == WEIR_LAYOUT_NESTED)
+		return (uint64_t)(shared ? weir_array_rows_bytes(shared->nested, place, 1)
+					 : weir_array_rows_bytes(column->nested, column->nested_offset + place, 1));
+	views = shared ? shared->values : column->values;
+	return views[place].size;
 }
 
-uint64_t weir_vector_text_bytes(const struct weir_vector *vector, uint32_t row)
+uint64_t weir_vector_value_bytes(const struct weir_vector *vector, uint32_t row)
 {
 	uint64_t bytes = 0;
 
-	for (uint32_t i = 0; i < vector->column_count; i++) {
-		const struct weir_view *view = view_of(&vector->columns[i], row);
-
-		bytes += view ? view->size : 0;
-	}
+	for (uint32_t i = 0; i < vector->column_count; i++)
+		bytes += weir_column_value_bytes(&vector->columns[i], row);
 	return bytes;
 }

@@ -125,8 +125,10 @@ int weir_column_decode(struct weir_vector *vector, uint32_t column, struct weir_
  * `code` says there is one, is the read's. */
 void weir_vector_blame(const struct weir_vector *vector, int code, struct weir_error *err);
 int weir_vector_decode_all(struct weir_vector *vector, struct weir_error *err);
-/* Bytes of a row's texts and binary values, as far as they are decoded. */
-uint64_t weir_vector_text_bytes(const struct weir_vector *vector, uint32_t row);
+/* What a row's value has beyond a width that all have: bytes of a text, of what is nested. None if it is null, not
+ * decoded, or a code. */
+uint64_t weir_column_value_bytes(const struct weir_column *column, uint32_t row);
+uint64_t weir_vector_value_bytes(const struct weir_vector *vector, uint32_t row); /* of all columns */
 
 /* Cutting a vector by its selected rows: begin decodes all columns, so that each piece finds them; then cut takes
  * pieces of at most `count` rows off the front of `rest` until none are left. `numbers` has room for a vector's

@@ -8,6 +8,7 @@ from driver_scripts import not_sanitized
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
+pc = pytest.importorskip("pyarrow.compute")
 pytestmark = not_sanitized
 LIMIT = 64 << 20
 SIZES = [60_000, 4_000_000]
@@ -98,6 +99,52 @@ def test_rows_of_an_eighth_of_the_limit(job, cpus, eighths, tmp_path):
         assert job != "sort" or seen == sorted(seen)
     finally:
         weir.shutdown()
+
+
+WIDE = {
+    "texts": lambda: pa.array([chr(97 + i % 26) * 50_000 for i in range(40)]),
+    "lists": lambda: pa.array([[i] * 6_000 for i in range(40)], pa.list_(pa.int64())),
+    "one text": lambda: pa.array(["x" * (1_000_000 if i == 7 else 10) for i in range(40)]),
+}
+
+
+@pytest.mark.sample(4)
+@pytest.mark.parametrize("how", ["inner", "left_outer", "full_outer"])
+@pytest.mark.parametrize("wide", WIDE)
+@pytest.mark.parametrize("keys", ["one row each", "many rows each"])
+def test_few_wide_rows_joined_to_many(keys, wide, how, session):
+    """A vector of the result has no more bytes than others, though the rows that it is made of repeat."""
+    column, many = WIDE[wide](), 1_500
+    length = pc.list_value_length if wide == "lists" else pc.binary_length
+    sizes = [len(value) for value in column.to_pylist()]
+    groups = 40 if keys == "one row each" else 4
+    wides = weir.from_arrow(pa.table({"k": [i % groups for i in range(40)], "w": column}))
+    left = [7 if wide == "one text" and i % 3 else i % (groups + 1) for i in range(many)]  # one of the keys has no partner
+    narrow = weir.from_arrow(pa.table({"k": left, "i": range(many)}))
+    partners = {k: [size for i, size in enumerate(sizes) if i % groups == k] for k in range(groups)}
+    rows = sum(len(partners.get(k, ())) or (how != "inner") for k in left)
+    rest = sum(len(found) for k, found in partners.items() if k not in left) if how == "full_outer" else 0
+    total = sum(sum(partners.get(k, ())) for k in left) + sum(sum(found) for k, found in partners.items() if k not in left and rest)
+    for joined in (narrow.join(wides, how, 4, on=("k",)), wides.join(narrow, {"left_outer": "right_outer"}.get(how, how), 4, on=("k",))):
+        seen = found = 0
+        for batch in joined.iter_batches(batch_size=None, batch_format="pyarrow"):
+            seen += batch.num_rows
+            found += pc.sum(length(batch["w"])).as_py() or 0
+            assert batch.nbytes < LIMIT / 2
+            del batch
+        assert (seen, found) == (rows + rest, total)
+
+
+def test_wide_rows_without_a_partner(session):
+    """Those of the side that is held come last, a vector at a time."""
+    wides = weir.from_arrow(pa.table({"k": range(300), "w": [chr(97 + i % 26) * 50_000 for i in range(300)]}))
+    narrow = weir.from_arrow(pa.table({"k": range(1000, 1010), "i": range(10)}))
+    seen = []
+    for batch in narrow.join(wides, "right_outer", 4, on=("k",)).iter_batches(batch_size=None, batch_format="pyarrow"):
+        seen += batch["k"].to_pylist()
+        assert pc.all(pc.equal(pc.binary_length(batch["w"]), 50_000)).as_py()
+        del batch
+    assert sorted(seen) == list(range(300))
 
 
 @pytest.mark.sample(4)

@@ -289,7 +289,7 @@ static void name_row(const struct lane *lane, const struct weir_vector *vector, 
 		return;
 	for (uint32_t i = 0; i < vector->selection.count; i++) {
 		uint32_t row = vector->selection.rows ? vector->selection.rows[i] : i;
-		uint64_t bytes = weir_vector_text_bytes(vector, row);
+		uint64_t bytes = weir_vector_value_bytes(vector, row);
 
 		if (bytes > most) {
 			most = bytes;

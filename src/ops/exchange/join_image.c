@@ -63,6 +63,25 @@ int weir_join_image_add(struct weir_join_image *image, struct weir_run_space *sp
 	return WEIR_OK;
 }
 
+/* The most that one of its rows has beyond a width that all have; of what is nested, all that they have together. */
+static uint64_t value_bytes_max(const struct weir_array *array)
+{
+	bool is_large = array->type->id == WEIR_LARGE_STRING || array->type->id == WEIR_LARGE_BINARY;
+	int64_t most = 0;
+
+	if (array->type->layout == WEIR_LAYOUT_NESTED)
+		return (uint64_t)weir_array_rows_bytes(array, 0, array->length);
+	for (int64_t i = array->offset; array->type->layout == WEIR_LAYOUT_BYTES && i < array->offset + array->length;
+	     i++) {
+		const int64_t *large = (const int64_t *)array->buffers[1].data + i;
+		const int32_t *small = (const int32_t *)array->buffers[1].data + i;
+		int64_t size = is_large ? large[1] - large[0] : small[1] - small[0];
+
+		most = size > most ? size : most;
+	}
+	return (uint64_t)most;
+}
+
 static int add_sources(struct weir_join_image *image, uint32_t column, struct weir_error *err)
 {
 	const struct weir_type *type = image->schema->fields[column].type, *values = weir_type_values(type);
@@ -70,6 +89,7 @@ static int add_sources(struct weir_join_image *image, uint32_t column, struct we
 	struct weir_column *columns = weir_arena_alloc_zero(&image->arena, (count + 1) * sizeof(*columns), err);
 	size_t width = values->layout == WEIR_LAYOUT_FIXED && values->byte_width > 16 ? values->byte_width : 16;
 	void *zeros = weir_arena_alloc_zero(&image->arena, width, err);
+	uint64_t most = 0;
 	int code = WEIR_OK;
 
 	image->sources[column] = weir_arena_alloc_zero(&image->arena, (count + 1) * sizeof(**image->sources), err);
@@ -77,11 +97,14 @@ static int add_sources(struct weir_join_image *image, uint32_t column, struct we
 		return err->code;
 	for (size_t i = 0; i < count && !code; i++) {
 		const struct weir_batch *batch = image->chunks.items[i].batch;
+		uint64_t bytes = value_bytes_max(batch->columns[column]);
 
+		most = bytes > most ? bytes : most;
 		image->sources[column][i] = &columns[i];
 		code = weir_column_from_array(batch->columns[column], 0, (uint32_t)batch->row_count, &image->arena,
 					      &columns[i], err);
 	}
+	image->value_bytes_max += most;
 	columns[count] = (struct weir_column){
 		.type = type, .form = WEIR_CONSTANT, .validity = no_bits, .values = zeros};
 	image->sources[column][count] = &columns[count];

@@ -33,6 +33,7 @@ struct weir_join_image {
 	/* By column, then by chunk; behind the last chunk's a column without values: where a row has no partner. */
 	const struct weir_column ***sources;
 	uint64_t bytes;
+	uint64_t value_bytes_max; /* no row has more in texts and nested columns */
 };
 
 void weir_join_image_init(struct weir_join_image *image, struct weir_account *account,

@@ -2,7 +2,8 @@
  *
  * Where each row has one partner at most, the vector stays what it is: its selection shrinks, or does not, and columns
  * of the build side are added, with values at the rows' own places. Columns that nobody has decoded yet stay so. Else
- * the rows of a vector, with one partner after another, are written out anew, a vector at a time. */
+ * the rows of a vector, with one partner after another, are written out anew, a vector at a time; so they are where
+ * partners are so wide that a vector of them would have far more bytes than vectors have. */
 #include "ops/exchange/join_impl.h"
 
 #include <string.h>
@@ -163,6 +164,37 @@ static void mark(struct weir_join_probe *probe)
 		for (uint32_t n = 0; n < probe->by_key[i].count; n++)
 			set_bit(probe->against.build_seen,
 				row_found(probe, &probe->by_key[i], n, probe->keys.hashes[i]));
+}
+
+/* What a row of the build side brings to the result beyond a width that all have. */
+static uint64_t pick_bytes(const struct weir_join_probe *probe, struct weir_join_pick pick)
+{
+	const struct weir_join_state *state = probe->state;
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < state->schema->field_count; i++)
+		if (state->outputs[i].build != WEIR_JOIN_NONE)
+			bytes += weir_column_value_bytes(
+				probe->against.image->sources[state->outputs[i].build][pick.source], pick.row);
+	return bytes;
+}
+
+/* Whether so many rows of the build side may be too much for a vector: then each one's bytes are counted. What is in
+ * cells is narrow. */
+static bool may_be_wide(const struct weir_join_probe *probe, uint64_t count)
+{
+	return !probe->against.cells && count * probe->against.image->value_bytes_max > WEIR_VECTOR_BYTES;
+}
+
+/* Whether the only partners of the vector's rows are. */
+static bool are_wide(const struct weir_join_probe *probe)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; may_be_wide(probe, probe->keys.count) && i < probe->keys.count; i++)
+		if (probe->by_key[i].count)
+			bytes += pick_bytes(probe, pick_of(probe->by_key[i].first));
+	return bytes > WEIR_VECTOR_BYTES;
 }
 
 /* ---- one partner at most ---- */
@@ -333,22 +365,29 @@ static int write_out(struct weir_join_probe *probe, struct weir_vector *out, enu
 	const struct weir_join_state *state = probe->state;
 	const struct weir_vector *input = &probe->input;
 	uint32_t nobody = (uint32_t)probe->against.image->chunks.count, count = 0;
-	bool may_lack = false;
+	bool may_lack = false, counts_bytes = may_be_wide(probe, WEIR_VECTOR_ROWS);
+	uint64_t bytes = 0, own_bytes = 0;
 	int code = WEIR_OK;
 
 	forget(probe);
-	while (probe->next < input->selection.count && count < WEIR_VECTOR_ROWS) {
+	while (probe->next < input->selection.count && count < WEIR_VECTOR_ROWS && bytes < WEIR_VECTOR_BYTES) {
 		uint32_t row = row_at(&input->selection, probe->next);
 		const struct weir_join_found *found = &probe->found[row];
 
+		/* A vector of the probe side is no wider than others; only what it has several times may be. */
+		if (found->count > 1 && (probe->partner == 0 || count == 0))
+			own_bytes = weir_vector_value_bytes(input, row);
+		bytes += found->count > 1 ? own_bytes : 0;
 		probe->own_picks[count] = (struct weir_join_pick){.row = row};
 		if (found->count) {
-			probe->picks[count++] = pick_of(found->count == 1 ? found->first
-									  : probe->rows_of[row][probe->partner]);
+			probe->picks[count] = pick_of(found->count == 1 ? found->first
+									: probe->rows_of[row][probe->partner]);
+			bytes += counts_bytes ? pick_bytes(probe, probe->picks[count]) : 0;
 		} else {
-			probe->picks[count++] = (struct weir_join_pick){.source = nobody};
+			probe->picks[count] = (struct weir_join_pick){.source = nobody};
 			may_lack = true;
 		}
+		count++;
 		if (++probe->partner >= found->count) {
 			probe->next++;
 			probe->partner = 0;
@@ -414,6 +453,7 @@ static int push_several(struct weir_join_probe *probe, struct weir_vector *vecto
 int weir_join_probe_push(struct weir_join_probe *probe, struct weir_vector *vector, uint64_t first,
 			 enum weir_progress *progress, struct weir_error *err)
 {
+	bool is_single;
 	uint32_t most;
 	int code = look_up(probe, vector, &most, err);
 
@@ -425,7 +465,8 @@ int weir_join_probe_push(struct weir_join_probe *probe, struct weir_vector *vect
 		return code;
 	if (probe->against.build_seen)
 		mark(probe);
-	if (probe->state->gives != WEIR_JOIN_PAIRS || most > 1)
+	is_single = most <= 1 && (probe->state->gives != WEIR_JOIN_PAIRS || !are_wide(probe));
+	if (probe->state->gives != WEIR_JOIN_PAIRS || !is_single)
 		spread(probe, vector);
 	if (probe->state->gives != WEIR_JOIN_PAIRS) {
 		narrow(probe, vector, first);
@@ -433,7 +474,7 @@ int weir_join_probe_push(struct weir_join_probe *probe, struct weir_vector *vect
 			probe->columns[i] = vector->columns[probe->state->outputs[i].probe];
 		vector->columns = probe->columns;
 		vector->column_count = probe->state->schema->field_count;
-	} else if (most > 1) {
+	} else if (!is_single) {
 		code = push_several(probe, vector, first, progress, err);
 	} else {
 		code = push_single(probe, vector, first, err);
@@ -476,19 +517,24 @@ int weir_join_probe_rest(struct weir_join_probe *probe, uint64_t *row, struct we
 {
 	const struct weir_join_state *state = probe->state;
 	const struct weir_join_image *image = probe->against.image;
+	bool counts_bytes = may_be_wide(probe, WEIR_VECTOR_ROWS);
+	uint64_t bytes = 0;
 	uint32_t count = 0;
 	int code = WEIR_OK;
 
 	forget(probe);
-	while (count < WEIR_VECTOR_ROWS && *row / WEIR_JOIN_CHUNK_ROWS < image->chunks.count) {
+	while (count < WEIR_VECTOR_ROWS && bytes < WEIR_VECTOR_BYTES &&
+	       *row / WEIR_JOIN_CHUNK_ROWS < image->chunks.count) {
 		struct weir_join_pick pick = pick_of((uint32_t)*row);
 
 		if ((int64_t)pick.row >= image->chunks.items[pick.source].batch->row_count) {
 			*row = ((uint64_t)pick.source + 1) * WEIR_JOIN_CHUNK_ROWS;
 			continue;
 		}
-		probe->picks[count] = pick;
-		count += !has_bit(probe->against.build_seen, (*row)++);
+		if (has_bit(probe->against.build_seen, (*row)++))
+			continue;
+		probe->picks[count++] = pick;
+		bytes += counts_bytes ? pick_bytes(probe, pick) : 0;
 	}
 	*out = (struct weir_vector){.row_count = count,
 				    .selection = {.count = count},
