@@ -49,15 +49,17 @@ static PyObject *torch_to_numpy(struct pyext_values *v, PyObject *tensor)
 	return array;
 }
 
-/* What NumPy makes of a Series, a frame or a tensor of another library. NULL without an error: it is none, or an array
- * of Python objects, which says no more than the object itself. Arrow's arrays are lists of values. */
+/* What NumPy makes of a Series, a frame or a tensor of another library; what Arrow has is a list of its values. NULL
+ * without an error: it is none, or an array of Python objects, which says no more than the object itself. */
 static PyObject *array_like_to_numpy(struct pyext_values *v, PyObject *value)
 {
 	PyObject *array, *type = NULL, *kind = NULL;
 	bool objects;
 
+	if (PyObject_HasAttrString(value, "to_pylist"))
+		return PyObject_CallMethod(value, "to_pylist", NULL);
 	if (!PyObject_HasAttrString(value, "__array__") || !PyObject_HasAttrString(value, "__len__") ||
-	    PyObject_HasAttrString(value, "to_pylist") || values_need_numpy(v)) {
+	    values_need_numpy(v) || PyType_IsSubtype(Py_TYPE(value), (PyTypeObject *)v->numpy.generic)) {
 		PyErr_Clear();
 		return NULL;
 	}

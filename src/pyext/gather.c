@@ -145,6 +145,23 @@ static int scalars(const struct gather *g, const char *name, struct column_out *
 	return failed;
 }
 
+/* As list_of, of ndarrays alone: those of derived classes (matrix) change their shape as they like. */
+static PyObject *arrays_of(const struct gather *g, PyObject *instead)
+{
+	PyObject *list = list_of(g, instead);
+
+	for (Py_ssize_t i = 0; list && i < PyList_Size(list); i++) {
+		PyObject *array = PyList_GetItem(list, i);
+
+		if ((PyObject *)Py_TYPE(array) == g->v->numpy.ndarray)
+			continue;
+		array = PyObject_CallFunctionObjArgs(g->v->numpy.asarray, array, NULL);
+		if (!array || PyList_SetItem(list, i, array))
+			Py_CLEAR(list);
+	}
+	return list;
+}
+
 static int fixed(const struct gather *g, const char *name, struct column_out *out)
 {
 	PyObject *first = NULL, *list, *stacked;
@@ -152,7 +169,7 @@ static int fixed(const struct gather *g, const char *name, struct column_out *ou
 
 	for (int64_t i = 0; is_null(first); i++)
 		first = g->values[i];
-	list = list_of(g, first);
+	list = arrays_of(g, first);
 	stacked = list ? PyObject_CallFunctionObjArgs(g->v->numpy.stack, list, NULL) : NULL;
 	Py_XDECREF(list);
 	if (stacked && !column_from_ndarray(g->v, name, stacked, out))
@@ -164,7 +181,7 @@ static int fixed(const struct gather *g, const char *name, struct column_out *ou
 /* All values end to end, as an array of one type. */
 static struct weir_array *laid_out(const struct gather *g, const char *name)
 {
-	PyObject *list = list_of(g, NULL), *flat = list ? PyList_New(0) : NULL, *joined = NULL;
+	PyObject *list = arrays_of(g, NULL), *flat = list ? PyList_New(0) : NULL, *joined = NULL;
 	struct column_out column = {0};
 	struct weir_array *array = NULL;
 

@@ -186,7 +186,10 @@ static bool time_plan(bool moment, const char *unit, const char **convert, enum 
 		*days = true;
 		return true;
 	}
-	/* Hours are whole seconds; a unit of its own ("generic") holds nothing but NaT. */
+	/* Hours are whole seconds. A moment without a unit ("generic") is NaT; a difference is a number of nobody knows
+	 * what. */
+	if (!*unit && !moment)
+		return false;
 	if (!strcmp(unit, "h") || !strcmp(unit, "m") || !strcmp(unit, "D") || !strcmp(unit, "W") || !*unit) {
 		*convert = moment ? "M8[s]" : "m8[s]";
 		return true;

@@ -268,6 +268,29 @@ def test_columns_of_other_libraries():
     assert _weir.batch_from_columns({"e": pa.chunked_array([], pa.int8())}).schema()[0][1] == "int8"
 
 
+def test_arrays_of_derived_classes_are_arrays():
+    matrix = np.matrix([[1, 2], [3, 4]])
+    for rows in ([matrix, matrix], [matrix, matrix[:1]]):
+        made = [row["m"] for row in _weir.batch_from_rows([{"m": m} for m in rows]).rows()]
+        assert [type(m) for m in made] == [np.ndarray, np.ndarray]
+        assert [m.tolist() for m in made] == [m.tolist() for m in rows]
+    assert [row["m"].tolist() for row in _weir.batch_from_columns({"m": matrix}).rows()] == [[1, 2], [3, 4]]
+
+
+def test_values_that_say_no_more_than_they_are():
+    for value in (np.void(b"abc"), np.timedelta64(5), np.array([1, 2], dtype="m8")):
+        for made in (_weir.batch_from_rows([{"x": value}]), _weir.batch_from_columns({"x": [value]})):
+            back = made.rows()[0]["x"]
+            assert type(back) is type(value) and back.dtype == value.dtype and np.all(back == value)
+
+
+def test_arrays_of_arrow_in_rows_are_lists():
+    pa = pytest.importorskip("pyarrow")
+    rows = [{"a": pa.array([1, None])}, {"a": pa.chunked_array([[3], []])}, {"a": None}]
+    batch = _weir.batch_from_rows(rows)
+    assert batch.schema()[0][1] == "list<item: int64>" and [row["a"] for row in batch.rows()] == [[1, None], [3], None]
+
+
 def test_numbers_are_borrowed_and_let_go():
     import gc
     import weakref
