@@ -533,7 +533,8 @@ def _texts(metadata: Mapping[Any, Any]) -> list[str]:
     return [value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value) for value in metadata.values()]
 
 
-def _from_columns(columns: Mapping[Any, Any], copy: bool) -> Batch:
+def _from_columns(columns: Mapping[Any, Any], copy: bool, what: str = "the function returned a dict") -> Batch:
+    """`what`: how an error begins."""
     made: dict[str, Any] = {}
     lengths: dict[str, int] = {}
     for name, value in columns.items():
@@ -547,7 +548,7 @@ def _from_columns(columns: Mapping[Any, Any], copy: bool) -> Batch:
     try:
         return _made(made)
     except (ValueError, TypeError, OverflowError) as error:
-        raise WrongReturn(f"the function returned a dict that cannot be made into columns: {error}") from error
+        raise WrongReturn(f"{what} that cannot be made into columns: {error}") from error
 
 
 def _column(name: str, value: Any, copy: bool) -> Any:
@@ -621,24 +622,26 @@ def _from_series(name: str, series: Any, copy: bool) -> Any:
     return _tensors.marked(_joined_chunks(array) if isinstance(array, pa.ChunkedArray) else array)
 
 
-def _from_frame(frame: Any, copy: bool) -> list[Batch]:
+def _from_frame(frame: Any, copy: bool, what: str = "the function returned a DataFrame") -> list[Batch]:
     if frame.columns.nlevels != 1 or not all(isinstance(name, str) for name in frame.columns):
-        raise WrongReturn(f"the function returned a DataFrame with the columns {list(frame.columns)[:10]!r}; column names "
-                          "are str")
+        raise WrongReturn(f"{what} with the columns {list(frame.columns)[:10]!r}; column names are str")
     if frame.columns.has_duplicates:
-        raise WrongReturn("the function returned a DataFrame with several columns of one name")
+        raise WrongReturn(f"{what} with several columns of one name")
     if not frame.shape[1]:
         return []
-    return [_from_columns({name: frame[name] for name in frame.columns}, copy)]
+    return [_from_columns({name: frame[name] for name in frame.columns}, copy, what)]
 
 
 def from_frame(frame: Any) -> list[Batch]:
     """The batches of a frame that the user has given as data: what pandas makes of them later has the frame's own dtypes."""
-    batches = from_result(frame, copy=True)
+    try:
+        batches = _from_frame(frame, True, "this is a DataFrame")
+    except WrongReturn as error:
+        raise ValueError(str(error)) from error.__cause__
     metadata = _frame_metadata(frame) if len(frame) else None
     if metadata is None:
         return batches
-    from weir import _tensors, _weir
+    from weir import _weir
 
     tables = [_engine_table(batch) for batch in batches]
     if tables:
@@ -648,7 +651,7 @@ def from_frame(frame: Any) -> list[Batch]:
         noted[_KINDS] = dict(zip(tables[0].schema.names, _kinds(tables[0].schema)))
         metadata = {**metadata, b"pandas": json.dumps(noted).encode()}
     tables = [table.replace_schema_metadata(metadata) for table in tables]
-    return [made for table in tables for made in _weir.batch_from_arrow(table, objects=_tensors.has_objects(table))]
+    return [made for table in tables for made in _weir.batch_from_arrow(table, objects=True)]
 
 
 def side_by_side(batches: Sequence[Batch], zipped: Batch) -> Batch:
@@ -657,7 +660,7 @@ def side_by_side(batches: Sequence[Batch], zipped: Batch) -> Batch:
 
     import pandas as pd
 
-    from weir import _tensors, _weir
+    from weir import _weir
 
     table = _engine_table(zipped)
     columns: list[dict[str, Any]] = []
@@ -675,7 +678,7 @@ def side_by_side(batches: Sequence[Batch], zipped: Batch) -> Batch:
     noted = {"index_columns": [], "column_indexes": [], "columns": columns, "pandas_version": pd.__version__,
              _KINDS: dict(zip(table.schema.names, _kinds(table.schema)))}
     table = table.replace_schema_metadata({b"pandas": json.dumps(noted).encode()})
-    return _weir.batch_from_arrow(table, objects=_tensors.has_objects(table))[0]
+    return _weir.batch_from_arrow(table, objects=True)[0]
 
 
 def _dtype_text(kind: pyarrow.DataType, pd: Any) -> str | None:

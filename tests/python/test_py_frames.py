@@ -85,6 +85,18 @@ def test_objects_stay_objects():
     assert batch["l"].tolist() == [[1, None], [2, 3, 4], None] and batch["d"][0] == {"a": 1} and batch["n"].tolist() == [1, 2, 3]
 
 
+def test_values_that_arrow_has_no_type_for_stay_objects():
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"a": [1, "x", 2**70], "n": [1, 2, 3]})
+    rows = frame.to_dict("records")
+    ds = weir.from_pandas(frame)
+    assert ds.take_all() == list(ds.iter_rows()) == ds.map(lambda row: row).take_all() == rows
+    assert weir.from_blocks([frame]).take_batch()["a"].tolist() == [1, "x", 2**70]
+    assert weir.from_pandas(frame[["a"]]).zip(weir.from_pandas(frame[["n"]])).take_all() == rows
+    assert ds.to_pandas().equals(frame)
+
+
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("dtype", ["str", "string", "object", "category", "Int64", "datetime64[ns]"])
 def test_a_column_that_is_replaced_has_its_own_dtype(dtype: str) -> None:
