@@ -251,7 +251,7 @@ def advise(error: BaseException, kind: Kind = "error", columns: Sequence[str] = 
     from weir._shortage import REFUSALS
 
     text = str(error) if isinstance(error, (ValueError, RuntimeError, TypeError)) else ""
-    if isinstance(error, ValueError) and ("is read-only" in text or "not writable" in text):
+    if isinstance(error, ValueError) and ("is read-only" in text or "not writable" in text or "cannot set WRITEABLE" in text):
         return "batches are views of shared memory: zero_copy_batch=False gives writable copies"
     if isinstance(error, MemoryError) or any(words in text for words in REFUSALS):
         return _advise_memory(bound, kind)

@@ -266,8 +266,9 @@ def variables(value: Any) -> Iterator[tuple[str, Any]]:
         for name in _global_names(value.__code__):
             if name in value.__globals__:
                 yield f"the variable {name!r}", value.__globals__[name]
-        for default in value.__defaults__ or ():
-            yield "a default argument", default
+        defaults = value.__defaults__ or ()
+        for name, default in zip(value.__code__.co_varnames[value.__code__.co_argcount - len(defaults):], defaults):
+            yield f"the default of {name!r}", default
         for name, default in (value.__kwdefaults__ or {}).items():
             yield f"the default of {name!r}", default
     elif isinstance(value, type):
@@ -364,10 +365,10 @@ def warn_of_size(objects: Any, name: str, total: int) -> None:
             size = _size_of(part)
             if size > largest:
                 largest, label = size, part_label
-    which = f"; {label} has {largest / (1 << 20):.0f} MiB" if label else ""
+    which = f", of which {label} has {largest / (1 << 20):.0f} MiB" if label else ""
     logging.getLogger("weir").warning(
-        "The UDF of operator %s is too large (%.0f MiB%s) to send without a word. All workers share one copy of it in shared "
-        "memory, which counts towards memory_limit; loading the data inside the function may be better", name, total / (1 << 20), which)
+        "The UDF of operator %s is too large (%.0f MiB%s) to be sent with each task: it lies in shared memory, once for all workers, and counts "
+        "towards memory_limit. Reading it inside the function may be better", name, total / (1 << 20), which)
 
 
 def _size_of(value: Any) -> int:

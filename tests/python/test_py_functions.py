@@ -69,6 +69,10 @@ def test_writable_copies():
     text = error_of(CallSpec("map_batches", f), source)
     assert "zero_copy_batch=False" in text
 
+    def unlock(batch):
+        batch["id"].flags.writeable = True
+    assert "zero_copy_batch=False" in error_of(CallSpec("map_batches", unlock), source)
+
 
 def test_arguments():
     def f(batch, add, *, times):

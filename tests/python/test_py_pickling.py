@@ -133,6 +133,7 @@ def test_what_cannot_be_pickled_is_named():
     lock = threading.Lock()
     text = cannot(CallSpec("map_batches", lambda b: lock))
     assert "MapBatches(<lambda>) cannot be sent" in text and "the variable 'lock', of type lock," in text
+    assert "the default of 'key', of type lock," in cannot(CallSpec("map", lambda row, other=1, key=lock: row))
     assert "fn_args[1]" in cannot(CallSpec("map", len, fn_args=[1, lock]))
     assert "fn_kwargs['x']" in cannot(CallSpec("map", len, fn_kwargs={"x": lock}))
 
