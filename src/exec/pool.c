@@ -18,6 +18,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 
 /* After workers were let go, so many times a worker's memory must be free before one is started: or it would be let go
  * again at the next ask. */
@@ -105,20 +106,16 @@ void weir_exec_slot_ready(struct weir_core *core, const struct weir_event *event
 
 static const char *how_it_died(int code, char *buffer, size_t size)
 {
-	static const struct {
-		int number;
-		const char *name;
-	} signals[] = {{SIGSEGV, "SIGSEGV"}, {SIGBUS, "SIGBUS"},   {SIGABRT, "SIGABRT"}, {SIGFPE, "SIGFPE"},
-		       {SIGILL, "SIGILL"},   {SIGKILL, "SIGKILL"}, {SIGTERM, "SIGTERM"}};
+	const char *name = code > 0 ? sigabbrev_np(code) : NULL;
 
-	snprintf(buffer, size,
-		 code == 0  ? "nobody knows how"
-		 : code < 0 ? "by exit status %d"
-			    : "by signal %d",
-		 code < 0 ? -1 - code : code);
-	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
-		if (signals[i].number == code)
-			snprintf(buffer, size, "by %s", signals[i].name);
+	if (name)
+		snprintf(buffer, size, "by SIG%s", name);
+	else
+		snprintf(buffer, size,
+			 code == 0  ? "nobody knows how"
+			 : code < 0 ? "by exit status %d"
+				    : "by signal %d",
+			 code < 0 ? -1 - code : code);
 	return buffer;
 }
 
