@@ -16,7 +16,7 @@ from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 from weir import _formats, _fuse, _session, _setup
-from weir._mistakes import WrongArgument, WrongInTask
+from weir._mistakes import ROWS_MAX, WrongArgument, WrongInTask, check_amounts
 
 if TYPE_CHECKING:
     from weir import _errors
@@ -151,10 +151,7 @@ def check(spec: CallSpec) -> None:
     _formats.check_format(spec.batch_format)
     _check_batch_size(spec)
     pool_sizes(spec)
-    for name in ("num_cpus", "num_gpus", "memory"):
-        value = getattr(spec, name)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0):
-            raise WrongArgument(f"{name} is a number of at least 0, not {value!r}")
+    check_amounts(vars(spec))
     if spec.num_gpus and spec.num_gpus > 1 and spec.num_gpus != int(spec.num_gpus):
         raise WrongArgument(f"num_gpus is a part of one GPU, or a whole number of them, not {spec.num_gpus!r}")
     _check_runtime_env(spec.runtime_env)
@@ -171,7 +168,7 @@ def _check_batch_size(spec: CallSpec) -> None:
         return
     if isinstance(size, bool) or not hasattr(size, "__index__"):
         raise WrongArgument(f'batch_size is a number of rows, None or "auto", not {size!r}')
-    spec.batch_size = int(size)
+    spec.batch_size = min(int(size), ROWS_MAX)
     if spec.batch_size < 1:
         raise ValueError(f"batch_size is at least 1, not {size}")
 

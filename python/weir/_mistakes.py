@@ -5,7 +5,13 @@ AttributeError. weir looks at arguments at the call, says what is wrong, and wha
 """
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from weir._errors import RayTaskError, UserCodeException
+
+# More than there ever are: larger numbers of rows, which Python has, mean the same.
+ROWS_MAX = (1 << 63) - 1
 
 
 class WrongArgument(TypeError, ValueError):
@@ -60,3 +66,16 @@ class NoSuchName(KeyError, ValueError, RayTaskError):
 
     def __str__(self) -> str:
         return str(self.args[0])
+
+
+def check_amounts(given: Mapping[str, Any], where: str = "") -> None:
+    """What a worker may be said to need.
+
+    >>> check_amounts({"num_cpus": float("nan")}, "map: ")
+    Traceback (most recent call last):
+    weir._mistakes.WrongArgument: map: num_cpus is a number of at least 0, not nan
+    """
+    for name in ("num_cpus", "num_gpus", "memory"):
+        value = given.get(name)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= ROWS_MAX):
+            raise WrongArgument(f"{where}{name} is a number of at least 0, not {value!r}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from weir._mistakes import NoSuchName, WrongInTask
+from weir._mistakes import NoSuchName, WrongArgument, WrongInTask
 
 Option = tuple[str, "str | None"]
 
@@ -39,6 +39,15 @@ class NotNative(ValueError):
 
 def _refuse(what: str, why: str) -> None:
     raise NotNative(f"{what} is not supported: {why}")
+
+
+def _given(arguments: Mapping[str, Any], module: str, name: str) -> Any:
+    """The options by this name, which are an object of pyarrow, or None."""
+    value = arguments.get(f"{name}_options")
+    what = f"{name.title()}Options"
+    if value is not None and type(value).__name__ != what:
+        raise WrongArgument(f"{name}_options is a {module}.{what}, not {value!r:.200} of type {type(value).__name__}")
+    return value
 
 
 def _changed(options: Any, handled: Mapping[str, Callable[[Any], None]], without_meaning: tuple[str, ...], what: str) -> None:
@@ -77,7 +86,7 @@ def csv(arguments: Mapping[str, Any]) -> tuple[list[Option], list[str] | None]:
     for name in arguments:
         if name not in ("read_options", "parse_options", "convert_options", "memory_pool"):
             raise WrongInTask(f"read_csv() got an unexpected keyword argument {name!r}")
-    read, parse, convert = (arguments.get(f"{k}_options") for k in ("read", "parse", "convert"))
+    read, parse, convert = (_given(arguments, "pyarrow.csv", k) for k in ("read", "parse", "convert"))
     if read is not None:
         _changed(
             read,
@@ -131,7 +140,7 @@ def json(arguments: Mapping[str, Any]) -> tuple[list[Option], list[str] | None]:
     for name in arguments:
         if name not in ("read_options", "parse_options", "memory_pool"):
             raise WrongInTask(f"read_json() got an unexpected keyword argument {name!r}")
-    read, parse = arguments.get("read_options"), arguments.get("parse_options")
+    read, parse = (_given(arguments, "pyarrow.json", k) for k in ("read", "parse"))
     if read is not None:
         _changed(read, {}, ("use_threads", "block_size"), "ReadOptions")
     if parse is not None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from weir import _outdated, _plan
-from weir._mistakes import WrongArgument, WrongCount, WrongInTask, WrongObject, no_dataset
+from weir._mistakes import ROWS_MAX, WrongArgument, WrongCount, WrongInTask, WrongObject, check_amounts, no_dataset
 from weir._plan import Call, Filter, Limit, Op, Repartition, RepartitionRows, Sample, Step, quoted
 from weir.compute import ActorPoolStrategy, TaskPoolStrategy, choose, is_callable_class
 from weir.schema import NO_COLUMN
@@ -75,10 +75,7 @@ def remote_args(
             known = (*_RESOURCE_NAMES, "batch_size", "batch_format", "zero_copy_batch", "compute", "concurrency", "fn_args", "fn_kwargs",
                      "fn_constructor_args", "fn_constructor_kwargs", "ray_remote_args")
             raise WrongArgument(f"{method}() got an unexpected keyword argument {name!r}{nearest(name, known)}")
-    for name in ("num_cpus", "num_gpus", "memory"):
-        value = out.get(name)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0):
-            raise WrongArgument(f"{method}: {name} is a number of at least 0, not {value!r}")
+    check_amounts(out, f"{method}: ")
     if is_outdated:
         _warn_outdated("`ray_remote_args` is deprecated: num_cpus, num_gpus, memory and the others are arguments of their own")
     return out
@@ -710,7 +707,7 @@ class Transforms:
         """
         if isinstance(limit, bool) or not hasattr(limit, "__index__"):
             raise TypeError(f"limit is a number of rows, not {type(limit).__name__}")
-        return self._then(Limit(self._op, max(0, int(limit))))
+        return self._then(Limit(self._op, min(max(0, int(limit)), ROWS_MAX)))
 
     def random_sample(self, fraction: float, *, seed: int | RandomSeedConfig | None = None) -> Dataset:
         """Each row with the probability `fraction`; with a seed, the same rows in each run, and with a RandomSeedConfig others in each

@@ -25,6 +25,12 @@ Option = tuple[str, "str | None"]
 _FORMATS = {"parquet": "parquet", "csv": "csv", "json": "jsonl", "tfrecords": "tfrecord"}
 
 
+def _named(method: str, path: str) -> str:
+    if not path:
+        raise ValueError(f"{method}: an empty text is no path: '.' is the folder in which the program runs")
+    return path
+
+
 def _mode(method: str, mode: Any) -> SaveMode:
     try:
         found = SaveMode(mode)
@@ -81,7 +87,7 @@ def write(ds: Dataset, kind: str, arguments: Mapping[str, Any]) -> None:
     concurrency = get("concurrency")
     if concurrency is not None and _count(concurrency, "concurrency") is None:
         raise AssertionError
-    target = os.path.abspath(plain_path(path))
+    target = os.path.abspath(_named(method, plain_path(path)))
     mode = _mode(method, arguments["mode"])
     rows_min = _rows_min(method, get("min_rows_per_file"), get("num_rows_per_file"))
     rows_max = _count(get("max_rows_per_file"), "max_rows_per_file")

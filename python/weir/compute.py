@@ -21,8 +21,8 @@ def _at_least_one(value: int | None, what: str) -> None:
         return
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise TypeError(f"`{what}` must be a number, not {type(value).__name__}")
-    if value < 1:
-        raise ValueError(f"`{what}` must be >= 1", value)
+    if not value >= 1:  # nan is none of both
+        raise ValueError(f"`{what}` must be >= 1, not {value}")
 
 
 class TaskPoolStrategy(ComputeStrategy):

@@ -19,7 +19,7 @@ from weir._convert import Conversions
 from weir._legacy import Legacy
 from weir._exchange import Exchanges
 from weir._join import Joins
-from weir._mistakes import WrongArgument, WrongObject
+from weir._mistakes import ROWS_MAX, WrongArgument, WrongObject
 from weir._fixed_blocks import keeps_fixed_blocks
 from weir._plan import Blocks, Limit, Op, Read, Step
 from weir._splits import Splits
@@ -884,7 +884,7 @@ def _count_of(value: Any, name: str) -> int:
     """A number of rows that a method was given."""
     if isinstance(value, str) or not hasattr(value, "__int__"):
         raise WrongArgument(f"{name} is a number of rows, not {value!r}")
-    return int(value)
+    return min(int(value), ROWS_MAX)
 
 
 def _no_limit(limit: int | None) -> int | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from weir import _blocks, _formats, _progress, _session
 from weir._loop import Holding, IterationTimes, Looked, Prefetched, Waiting, check_iteration, mapped, sized
+from weir._mistakes import ROWS_MAX
 from weir._plan import rules_of
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ class DataIterator:
         """The same, cut to size."""
         if batch_size is None:
             return self._open(0, by_blocks)
+        batch_size = min(batch_size, ROWS_MAX)
         batches, waiting = self._open(0 if local_shuffle_buffer_size else batch_size)
         if local_shuffle_buffer_size is not None:
             from weir._local_shuffle import shuffled

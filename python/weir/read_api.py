@@ -189,7 +189,7 @@ def from_pandas(dfs: pandas.DataFrame | list[pandas.DataFrame], override_num_blo
     from weir import _formats
 
     pd = _formats._need("pandas", "from_pandas")
-    frames = [dfs] if isinstance(dfs, pd.DataFrame) else list(dfs)
+    frames = [dfs] if isinstance(dfs, pd.DataFrame) else _listed("from_pandas", "a DataFrame or a list of these", dfs)
     for frame in frames:
         if not isinstance(frame, pd.DataFrame):
             raise WrongObject(f"from_pandas takes DataFrames, not {frame!r} of type {type(frame).__name__}")
@@ -223,6 +223,13 @@ def from_arrow(tables: Any, *, override_num_blocks: int | None = None) -> Materi
     return _from_batches("FromArrow", batches, _num_blocks(-1, override_num_blocks))
 
 
+def _listed(method: str, what: str, given: Any) -> list[Any]:
+    """What a method takes several of. A dict is none: a loop over it would take its keys."""
+    if isinstance(given, (str, bytes, Mapping)) or not hasattr(given, "__iter__"):
+        raise WrongObject(f"{method} takes {what}, not {given!r:.200} of type {type(given).__name__}")
+    return list(given)
+
+
 def _from_ipc(data: bytes) -> list[Batch]:
     from weir._weir import Flow
 
@@ -248,7 +255,8 @@ def from_numpy(ndarrays: numpy.ndarray[Any, Any] | list[numpy.ndarray[Any, Any]]
 
     import numpy as np
 
-    arrays = [ndarrays] if isinstance(ndarrays, np.ndarray) else [np.asarray(a) for a in ndarrays]
+    listed = [ndarrays] if isinstance(ndarrays, np.ndarray) else _listed("from_numpy", "an array or a list of these", ndarrays)
+    arrays = [np.asarray(array) for array in listed]
     for array in arrays:
         if array.ndim == 0:
             raise WrongInTask(f"from_numpy takes arrays with at least one dimension, not {array!r}")
@@ -265,7 +273,7 @@ def from_blocks(blocks: list[Any]) -> MaterializedDataset:
     from weir import _blocks, _formats
 
     made, frames = [], []
-    for block in blocks:
+    for block in _listed("from_blocks", "a list of DataFrames and Arrow tables", blocks):
         if not isinstance(block, Mapping) and not hasattr(block, "__arrow_c_stream__") and not hasattr(block, "columns"):
             raise WrongArgument(f"from_blocks takes blocks, which are DataFrames and Arrow tables, not {block!r} of type {type(block).__name__}")
         is_frame = type(block).__name__ == "DataFrame" and type(block).__module__.startswith("pandas")

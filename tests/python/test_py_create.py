@@ -210,3 +210,38 @@ def test_lists_of_tables_are_blocks_behind_functions_too(tmp_path, form):
     assert [block.num_rows for block in ds.map_batches(lambda batch: batch, batch_size=3).materialize()._op.blocks] == [5, 5]
     ds.map(lambda row: row).write_csv(str(tmp_path))
     assert len(list(tmp_path.glob("*.csv"))) == 4
+
+
+def test_what_is_given_instead_of_data_is_named():
+    with pytest.raises(TypeError, match="from_pandas takes a DataFrame or a list of these, not 5 of type int"):
+        weir.from_pandas(5)
+    with pytest.raises(TypeError, match="from_blocks takes a list of DataFrames and Arrow tables, not 5"):
+        weir.from_blocks(5)
+    with pytest.raises(TypeError, match=r"from_numpy takes an array or a list of these, not \{'a': 1\} of type dict"):
+        weir.from_numpy({"a": 1})
+
+
+def test_frames_that_are_no_rows():
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    for columns, text in (([1], r"this is a DataFrame with the columns \[1\]; column names are str"), (["a", "a"], "several columns of one name")):
+        with pytest.raises(ValueError, match=text) as caught:
+            weir.from_pandas(pd.DataFrame([[2] * len(columns)], columns=columns))
+        assert type(caught.value) is ValueError
+
+
+def test_a_link_that_leads_nowhere(tmp_path):
+    (tmp_path / "a.csv").symlink_to(tmp_path / "gone.csv")
+    with pytest.raises(FileNotFoundError, match="a.csv: this link leads to .*gone.csv, and there is no such file"):
+        weir.read_csv(str(tmp_path / "a.csv"))
+
+
+def test_options_of_another_kind_are_refused_at_the_call(tmp_path):
+    pytest.importorskip("pyarrow")
+    (tmp_path / "a.csv").write_text("a\n1\n")
+    (tmp_path / "a.json").write_text('{"a": 1}\n')
+    for name in ("read", "parse", "convert"):
+        with pytest.raises(TypeError, match=rf"{name}_options is a pyarrow.csv.{name.title()}Options, not 5 of type int"):
+            weir.read_csv(str(tmp_path / "a.csv"), **{f"{name}_options": 5})
+    with pytest.raises(TypeError, match="read_options is a pyarrow.json.ReadOptions, not 'x'"):
+        weir.read_json(str(tmp_path / "a.json"), read_options="x")

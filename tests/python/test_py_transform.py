@@ -395,3 +395,22 @@ def test_functions_get_no_more_rows_than_a_limit_behind_them_wants(tmp_path):
         context.max_errored_blocks = -1  # tasks that fail are left out, and others take their place
         failing = weir.range(40, override_num_blocks=40).map(lambda r: {"id": 1 // (r["id"] % 2)})
         assert len(failing.limit(5).take_all()) == 5
+
+
+@pytest.mark.parametrize("name", ["num_cpus", "num_gpus", "memory"])
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 2**70])
+def test_amounts_that_are_no_numbers(ds, name, value):
+    with pytest.raises(TypeError, match=f"map: {name} is a number of at least 0, not {value}"):
+        ds.map(dict.copy, **{name: value})
+
+
+def test_more_rows_than_there_can_be():
+    ds = weir.range(3)
+    assert ds.map_batches(lambda batch: batch, batch_size=2**70).count() == ds.limit(2**70).count() == 3
+    assert len(ds.take(2**70)) == len(ds.take_batch(2**70)["id"]) == len(next(iter(ds.iter_batches(batch_size=2**70)))["id"]) == 3
+
+
+def test_sizes_of_pools_that_are_none():
+    for wrong in (0, -1, float("nan")):
+        with pytest.raises(ValueError, match=f"`size` must be >= 1, not {wrong}$"):
+            weir.ActorPoolStrategy(size=wrong)

@@ -33,6 +33,14 @@ def test_files_have_rays_names_and_come_back(tmp_path, kind):
 
 
 @pytest.mark.parametrize("kind", WRITERS)
+def test_an_empty_path_is_none(tmp_path, monkeypatch, kind):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match="an empty text is no path"):
+        getattr(weir.range(3), WRITERS[kind][0])("")
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("kind", WRITERS)
 def test_modes(tmp_path, kind):
     write, read, _ = WRITERS[kind]
     folder = str(tmp_path / "out")

@@ -173,6 +173,8 @@ def check_paths(paths: Any, ignore_missing: bool, skip: tuple[str, ...] = ()) ->
 
 def not_there(text: str, full: str) -> str:
     """What is known about a path that is not there: how far it goes, and what lies there."""
+    if os.path.islink(full.rstrip("/")):
+        return f"{text}: this link leads to {os.readlink(full.rstrip('/'))}, and there is no such file or folder"
     folder = os.path.dirname(full.rstrip("/"))
     while not os.path.isdir(folder) and folder not in ("", "/"):
         folder = os.path.dirname(folder)
