@@ -19,7 +19,7 @@ from weir.datasource.listing import is_local, local_paths
 if TYPE_CHECKING:
     from weir._weir import Batch, Flow
     from weir.dataset import Dataset
-    from weir.datasource import FilenameProvider
+    from weir.datasource import Datasink, FilenameProvider
 
 Option = tuple[str, "str | None"]
 _FORMATS = {"parquet": "parquet", "csv": "csv", "json": "jsonl", "tfrecords": "tfrecord"}
@@ -97,12 +97,19 @@ def write(ds: Dataset, kind: str, arguments: Mapping[str, Any]) -> None:
     if bytes_min is not None and rows_min is not None:
         raise ValueError("min_rows_per_file and min_bytes_per_file cannot both be given")
     more = _format_arguments(kind, arguments)
-    options = _format_options(kind, more)
-    given, ds = ds, _with_schema(ds, kind, arguments)
-    options += _open_options(method, get("arrow_open_stream_args"))
     partitions = _partitions(get("partition_cols"))
     if "partitioning_flavor" in more and not partitions:
         raise ValueError("partition_cols must be provided when partitioning_flavor is set.")
+    given, ds = ds, _with_schema(ds, kind, arguments)
+    try:
+        options = _format_options(kind, more)
+    except NotNative as odd:
+        try:
+            ds.write_datasink(_library_sink(kind, more, arguments, partitions, odd), ray_remote_args=get("ray_remote_args"), concurrency=concurrency)
+        finally:
+            given._last_run = ds._last_run
+        return
+    options += _open_options(method, get("arrow_open_stream_args"))
     flavor = more.get("partitioning_flavor", "hive")
     checkpoint = Checkpoint.begin(ds, target)
     if checkpoint is not None and checkpoint.is_resumed:
@@ -207,8 +214,35 @@ def _with_schema(ds: Dataset, kind: str, arguments: Mapping[str, Any]) -> Datase
     return ds.select_columns(list(schema.names)).with_columns({field.name: col(field.name).cast(field.type) for field in schema})
 
 
+class NotNative(WrongInTask):
+    """An argument that the engine's own writer does not have."""
+
+
 def _unknown(method: str, name: str, value: Any) -> None:
-    raise WrongInTask(f"{method}: the argument {name}={value!r} is not supported")
+    raise NotNative(f"{method}: the argument {name}={value!r} is not supported")
+
+
+def _library_sink(kind: str, more: dict[str, Any], arguments: Mapping[str, Any], partitions: list[str], odd: NotNative) -> Datasink[Any]:
+    """What has pandas or pyarrow write the files, if they have the argument and are here."""
+    if kind == "csv" or "python_objects" in more:
+        raise WrongInTask(str(odd)) from None
+    from weir.datasource.library_sinks import ArrowParquet, PandasJSON
+
+    writer: type[PandasJSON] | type[ArrowParquet] = PandasJSON if kind == "json" else ArrowParquet
+    made = {name: value for name, value in more.items() if name != "schema"}
+    try:
+        writer.knows(made)
+    except (ImportError, TypeError):
+        raise WrongInTask(str(odd)) from None
+    names = ("filesystem", "try_create_dir", "filename_provider", "mode")
+    common = {**{name: arguments[name] for name in names}, "open_stream_args": arguments.get("arrow_open_stream_args"), "arguments": made}
+    rows = arguments.get("min_rows_per_file") or arguments.get("num_rows_per_file")
+    if kind == "json":
+        return PandasJSON(arguments["path"], min_rows_per_file=rows, **common)
+    return ArrowParquet(
+        arguments["path"], partition_cols=partitions, max_rows_per_file=arguments.get("max_rows_per_file"), min_rows_per_file=rows,
+        min_bytes_per_file=arguments.get("min_bytes_per_file"), **common,
+    )
 
 
 def _parquet(arguments: Mapping[str, Any]) -> list[Option]:
@@ -232,9 +266,10 @@ def _parquet(arguments: Mapping[str, Any]) -> list[Option]:
             options.append(("objects-pickled", None))
         elif name == "write_page_index":
             options += [] if value else [("no-page-index", None)]
-        elif name != "schema" and (name, value) not in (
-            ("version", "2.6"), ("write_statistics", True), ("store_schema", True), ("partitioning_flavor", "hive"), ("partitioning_flavor", "filename"),
-        ):
+        elif name == "partitioning_flavor":
+            if value not in ("hive", "filename"):
+                raise WrongInTask(f"write_parquet: the argument partitioning_flavor={value!r} is not supported")
+        elif name != "schema" and (name, value) not in (("version", "2.6"), ("write_statistics", True), ("store_schema", True)):
             _unknown("write_parquet", name, value)
     return options
 

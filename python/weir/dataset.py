@@ -623,8 +623,8 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
             min_rows_per_file, max_rows_per_file, min_bytes_per_file: how large files are; the least as far as there are rows.
             filename_provider: names the files (docs/extending.md).
             filesystem: one of pyarrow.fs or fsspec: files are made here and copied there.
-            arrow_parquet_args: compression, compression_level, row_group_size, use_dictionary and others; those that are not known are refused.
-                `arrow_parquet_args_fn` returns more of them.
+            arrow_parquet_args: compression, compression_level, row_group_size, use_dictionary and others; what the engine's writer does not
+                have, pyarrow writes, in workers; what neither has is refused. `arrow_parquet_args_fn` returns more of them.
             try_create_dir, concurrency, ray_remote_args, arrow_open_stream_args: as Ray Data has them, mostly of no consequence here.
             python_objects: (one of arrow_parquet_args) "pickle": columns of Python objects are written as bytes, each the pickle of its object, and
                 read back as bytes. Whoever trusts the file unpickles them: pickle.loads(row["x"]). Without it such a column is an error.
@@ -684,8 +684,8 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         mode: SaveMode | str = SaveMode.APPEND,
         **pandas_json_args: Any,
     ) -> None:
-        """Writes JSON lines into a folder: an object a row. `pandas_json_args`: `lines`, `orient="records"`, `compression`; `path`, `mode` and the
-        other arguments are those of write_parquet().
+        """Writes JSON lines into a folder: an object a row. `pandas_json_args`: those of pandas.DataFrame.to_json; with others than `compression`
+        pandas writes the files, in workers. `path`, `mode` and the other arguments are those of write_parquet().
 
         >>> import tempfile, weir
         >>> folder = tempfile.mkdtemp()

@@ -1,4 +1,5 @@
 """Writing files: modes, names, rows per file, options of formats. Oracles: pyarrow, plain Python."""
+import datetime
 import glob
 import json
 import os
@@ -160,8 +161,8 @@ def test_csv_and_json_texts(tmp_path):
     lines = open(files(tmp_path / "j")[0]).read().splitlines()
     assert [json.loads(line) for line in lines] == [{"n": 1, "s": 'a"b'}, {"n": None, "s": "ß"}]
     ds.write_json(str(tmp_path / "k"), orient="records", lines=True)
-    with pytest.raises(TypeError, match="orient"):
-        ds.write_json(str(tmp_path / "l"), orient="columns")
+    with pytest.raises(TypeError, match="foo"):
+        ds.write_json(str(tmp_path / "l"), foo=1)
     with pytest.raises(TypeError, match="foo"):
         ds.write_csv(str(tmp_path / "l"), foo=1)
     pacsv = pytest.importorskip("pyarrow.csv")
@@ -277,3 +278,47 @@ def test_floats_in_csv_are_pyarrows(tmp_path):
     (path,) = (tmp_path / "out").iterdir()
     pacsv.write_csv(table, tmp_path / "theirs.csv")
     assert path.read_text().splitlines() == (tmp_path / "theirs.csv").read_text().splitlines()
+
+
+def test_json_as_pandas_writes_it(tmp_path):
+    """Arguments that the engine's writer does not have are pandas'."""
+    pytest.importorskip("pandas")
+    day = datetime.datetime(2024, 1, 2)
+    ds = weir.from_items([{"n": i, "s": "ß", "t": day} for i in range(4)], override_num_blocks=2)
+
+    def written(name, **arguments):
+        ds.write_json(str(tmp_path / name), **arguments)
+        return [open(one).read() for one in files(tmp_path / name)]
+
+    assert [json.loads(text) for text in written("array", lines=False)] == [[{"n": i, "s": "ß", "t": 1704153600000} for i in pair] for pair in ((0, 1), (2, 3))]
+    assert json.loads(written("columns", orient="columns", lines=False)[1])["n"] == {"0": 2, "1": 3}
+    assert written("dates", date_format="iso", min_rows_per_file=4) == ['{"n":%d,"s":"\\u00df","t":"2024-01-02T00:00:00.000"}\n' * 4 % (0, 1, 2, 3)]
+    assert weir.read_json(str(tmp_path / "array")).sum("n") == 6
+    with pytest.raises(ValueError, match="orient"):
+        ds.write_json(str(tmp_path / "wrong"), orient="columns", lines=True)
+    with pytest.raises(ValueError, match="already exists"):
+        ds.write_json(str(tmp_path / "array"), lines=False, mode="error")
+    written("array", lines=False, mode="overwrite")
+    assert len(files(tmp_path / "array")) == 2
+    ds.write_json(str(tmp_path / "packed"), lines=False, compression="gzip")
+    assert all(name.endswith(".json.gz") for name in files(tmp_path / "packed")) and weir.read_json(str(tmp_path / "packed")).count() == 4
+
+
+def test_parquet_as_pyarrow_writes_it(tmp_path):
+    """Arguments that the engine's writer does not have are pyarrow's."""
+    pq = pytest.importorskip("pyarrow.parquet")
+    ds = weir.from_items([{"n": i, "s": "ab"[i % 2], "t": datetime.datetime(2024, 1, 2, 0, 0, i)} for i in range(6)], override_num_blocks=2)
+    ds.write_parquet(str(tmp_path / "a"), use_dictionary=["s"], coerce_timestamps="ms", row_group_size=2)
+    made = pq.ParquetFile(files(tmp_path / "a")[0])
+    assert made.metadata.num_row_groups == 2 and str(made.schema_arrow.field("t").type) == "timestamp[ms]"
+    encodings = [made.metadata.row_group(0).column(i).encodings for i in range(2)]
+    assert ["RLE_DICTIONARY" in one for one in encodings] == [False, True]
+    ds.write_parquet(str(tmp_path / "b"), partition_cols=["s"], use_deprecated_int96_timestamps=True, max_rows_per_file=1)
+    assert sorted(os.listdir(tmp_path / "b")) == ["s=a", "s=b"] and len(os.listdir(tmp_path / "b" / "s=a")) == 3
+    assert [row["n"] for row in weir.read_parquet(str(tmp_path / "b")).sort("n").take_all()] == list(range(6))
+    assert weir.read_parquet(str(tmp_path / "b"), coerce_int96_timestamp_unit="us").sort("n").take(1)[0]["t"] == datetime.datetime(2024, 1, 2)
+    with pytest.raises(ValueError, match="9.9"):
+        ds.write_parquet(str(tmp_path / "c"), version="9.9")
+    with pytest.raises(TypeError, match="python_objects|version"):
+        ds.write_parquet(str(tmp_path / "c"), version="2.4", python_objects="pickle")
+    assert not (tmp_path / "c").exists()
