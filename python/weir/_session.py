@@ -101,12 +101,15 @@ class State:
         self.object_store_memory: float | None = options.get("object_store_memory")  # as it was asked for
         self.logical_memory: float | None = options.get("memory")
         self.zygotes: dict[Any, Any] = {}
-        self.spill_dir: str = options.get("spill_dir") or os.environ.get("TMPDIR") or "/tmp"
+        spill_dir = options.get("spill_dir") or os.environ.get("RAY_TMPDIR") or None
+        if spill_dir is not None and not options.get("spill_dir"):
+            os.makedirs(spill_dir, exist_ok=True)
+        self.spill_dir: str = spill_dir or os.environ.get("TMPDIR") or "/tmp"
         self.summaries: list[DatasetStatsSummary] = []  # of runs that have ended, if the context says so
         self.closers: list[Callable[[], None]] = []
         threads = options.get("num_cpus") or (cpus if sharers > 1 else None)
         self.native: Session = Session(
-            memory_limit=self.memory_limit, threads=max(1, min(int(threads), THREADS_MAX)) if threads else 0, spill_dir=options.get("spill_dir")
+            memory_limit=self.memory_limit, threads=max(1, min(int(threads), THREADS_MAX)) if threads else 0, spill_dir=spill_dir
         )
 
     def close(self) -> None:

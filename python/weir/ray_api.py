@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Mapping
@@ -148,6 +149,8 @@ def init(
         log_to_driver: False: what functions print is not shown.
         namespace: where named actors of this program are looked up.
         runtime_env: env_vars and working_dir that hold for every worker, see weir.runtime_env.RuntimeEnv.
+        _temp_dir, object_spilling_directory, _system_config={"object_spilling_config": …}: the folder for what does not fit into memory. It is
+            made if it is not there. Without any of them the environment's RAY_TMPDIR or TMPDIR names it.
         others: Ray's arguments for clusters and services: those that differ from their defaults are named in a warning, those
             that ask for isolation are refused, unknown ones as well.
 
@@ -173,7 +176,7 @@ def init(
         num_gpus=num_gpus,
         object_store_memory=object_store_memory,
         local_mode=local_mode,
-        spill_dir=others.get("_object_spilling_directory") or others.get("object_spilling_directory") or others.get("_temp_dir"),
+        spill_dir=_spill_dir(others),
         resources=resources,
         log_to_driver=True if log_to_driver is None else bool(log_to_driver),
         namespace=namespace,
@@ -194,6 +197,27 @@ def _check_address(address: str | None) -> None:
     )
 
 
+def _spill_dir(others: Mapping[str, Any]) -> str | None:
+    """The folder for what does not fit into memory, by any of the names that Ray has had for it. It is made if it is not there."""
+    given: str | None = others.get("object_spilling_directory") or others.get("_object_spilling_directory") or _spilling_config(others) or others.get("_temp_dir")
+    if given is None:
+        return None
+    os.makedirs(given, exist_ok=True)
+    return given
+
+
+def _spilling_config(others: Mapping[str, Any]) -> str | None:
+    """directory_path of _system_config={"object_spilling_config": …}, a text with JSON; of several folders the first."""
+    text = (others.get("_system_config") or {}).get("object_spilling_config")
+    if not text:
+        return None
+    config = json.loads(text) if isinstance(text, str) else text
+    if config.get("type", "filesystem") != "filesystem":
+        raise ValueError(f"ray.init: object_spilling_config of the type {config['type']!r}: weir spills to folders of this machine (\"filesystem\")")
+    found = config.get("params", {}).get("directory_path")
+    return found[0] if isinstance(found, list) else found
+
+
 def _check_others(others: Mapping[str, Any]) -> None:
     known = {"_memory", "_temp_dir", "_object_spilling_directory", "object_spilling_directory"}
     unknown = [name for name in others if name not in known and name not in _WITHOUT_EFFECT and name not in _REFUSED]
@@ -203,6 +227,8 @@ def _check_others(others: Mapping[str, Any]) -> None:
         if others.get(name):
             raise ValueError(f"ray.init({name}={others[name]!r}): weir keeps no resources apart for a system beside it")
     idle = [name for name, defaults in _WITHOUT_EFFECT.items() if name in others and others[name] not in defaults]
+    if set(others.get("_system_config") or ()) == {"object_spilling_config"}:
+        idle.remove("_system_config")
     if idle:
         import logging
 

@@ -1,4 +1,5 @@
 """ray.init with Ray's arguments, the resources, and the small helpers of ray.util."""
+import json
 import logging
 import os
 import subprocess
@@ -119,6 +120,25 @@ def test_runtime_env_holds_for_every_worker(session, tmp_path):
 
     row = weir.range(1).map(look, runtime_env={"env_vars": {"OTHER": "too"}}).take()[0]
     assert row == {"mine": "yes", "other": "too", "cwd": str(tmp_path), "value": 5} and "MINE" not in os.environ
+
+
+@pytest.mark.parametrize("name", ["_temp_dir", "object_spilling_directory", "_object_spilling_directory", "_system_config", "RAY_TMPDIR"])
+def test_the_folder_for_what_memory_does_not_hold_is_made(session, tmp_path, monkeypatch, caplog, name):
+    """By any of the names that Ray has for it."""
+    from weir import _session
+
+    folder = str(tmp_path / "not" / "there")
+    config = {"object_spilling_config": json.dumps({"type": "filesystem", "params": {"directory_path": [folder, "/second"]}})}
+    if name == "RAY_TMPDIR":
+        monkeypatch.setenv(name, folder)
+    ray_api.init(**{"RAY_TMPDIR": {}, "_system_config": {"_system_config": config}}.get(name, {name: folder}))
+    assert weir.range(10).count() == 10
+    assert _session.current().spill_dir == folder and os.path.isdir(folder) and not caplog.messages
+
+
+def test_spilling_to_a_service_is_refused(session):
+    with pytest.raises(ValueError, match="smart_open"):
+        ray_api.init(_system_config={"object_spilling_config": json.dumps({"type": "smart_open", "params": {"uri": "s3://x"}})})
 
 
 def test_log_to_driver():
