@@ -214,7 +214,7 @@ def _spilling_config(others: Mapping[str, Any]) -> str | None:
     config = json.loads(text) if isinstance(text, str) else text
     if config.get("type", "filesystem") != "filesystem":
         raise ValueError(f"ray.init: object_spilling_config of the type {config['type']!r}: weir spills to folders of this machine (\"filesystem\")")
-    found = config.get("params", {}).get("directory_path")
+    found: list[str] | str | None = config.get("params", {}).get("directory_path")
     return found[0] if isinstance(found, list) else found
 
 
