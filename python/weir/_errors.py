@@ -129,11 +129,19 @@ class OutOfMemoryError(RayError, MemoryError):
     """
 
 
-class _ActorOutOfMemory(ActorDiedError, OutOfMemoryError):
-    """A class's constructor needs more memory than the limit leaves it, even alone."""
+class ActorOutOfMemory(ActorDiedError, OutOfMemoryError):
+    """An actor died of its memory: its constructor needs more than the limit leaves it, even alone, or the machine had no more."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _actor_out_of_memory, self.args, self.__dict__
 
 
-_ActorOutOfMemory.__name__ = _ActorOutOfMemory.__qualname__ = "ActorDiedError"
+def _actor_out_of_memory(*args: Any) -> ActorOutOfMemory:
+    """One that was pickled: what users see of its class is called like the one that they know."""
+    return ActorOutOfMemory(*args)
+
+
+ActorOutOfMemory.__name__ = ActorOutOfMemory.__qualname__ = "ActorDiedError"
 
 
 class TaskCancelledError(RayError):
@@ -366,7 +374,7 @@ def from_failure(payload: bytes, operator: str, origin: Origin | None = None, or
     text = _describe(report, operator, origin)
     kind = report["kind"]
     if kind == "constructor":
-        died = (_ActorOutOfMemory if isinstance(cause, MemoryError) else ActorDiedError)(text)
+        died = (ActorOutOfMemory if isinstance(cause, MemoryError) else ActorDiedError)(text)
         died.cause, died.operator, died.actor_init_failed = cause, operator, True
         return died
     if kind == "input":

@@ -14,7 +14,8 @@ import pytest
 import weir
 import weir.core
 from driver_scripts import rest_of
-from weir.exceptions import ActorDiedError, ObjectLostError, OutOfDiskError, TaskCancelledError, WorkerCrashedError
+from weir.core import memory_watch
+from weir.exceptions import ActorDiedError, ObjectLostError, OutOfDiskError, OutOfMemoryError, TaskCancelledError, WorkerCrashedError
 
 pytestmark = pytest.mark.same_without
 
@@ -343,6 +344,62 @@ def test_a_killed_actor_is_told_with_its_cause():
         weir.get(waiting, timeout=30)
     with pytest.raises(ActorDiedError, match="SIGKILL"):
         weir.get(actor.pid.remote(), timeout=30)
+
+
+@pytest.fixture
+def short_machine(monkeypatch, tmp_path):
+    """A file: while it exists nearly all memory of the machine is in use."""
+    short = tmp_path / "short"
+    monkeypatch.setattr(memory_watch, "usage", lambda: memory_watch.Usage(98 << 30 if short.exists() else 1 << 30, 100 << 30))
+    return short
+
+
+def test_the_largest_process_is_killed_before_the_machine_has_no_memory(short_machine):
+    @weir.remote(max_retries=1)
+    def large(short):
+        held = np.ones(40 << 17)  # 40 MiB
+        open(short, "w").close()
+        time.sleep(60)
+        return held
+
+    @weir.remote
+    def small(short):
+        until(lambda: os.path.exists(short))
+        until(lambda: not os.path.exists(short))
+        return "done"
+
+    beside = small.remote(str(short_machine))
+    with pytest.raises(OutOfMemoryError) as caught:
+        weir.get(large.remote(str(short_machine)), timeout=60)
+    short_machine.unlink()
+    assert weir.get(beside, timeout=60) == "done"
+    text = str(caught.value)
+    assert "The worker of large() (pid=" in text and "98.0 of 100.0 GiB were in use (threshold 0.95), 0.0" in text
+    assert text.endswith("It was tried 2 times")
+
+
+def test_an_actor_that_is_killed_before_the_machine_has_no_memory(short_machine):
+    @weir.remote
+    class Keeps:
+        def large(self, short):
+            open(short, "w").close()
+            time.sleep(60)
+
+    actor = Keeps.remote()
+    with pytest.raises(ActorDiedError, match="running out of memory") as caught:
+        weir.get(actor.large.remote(str(short_machine)), timeout=60)
+    assert isinstance(caught.value, OutOfMemoryError) and type(caught.value).__name__ == "ActorDiedError"
+
+
+def test_memory_in_use_is_that_of_the_cgroup_with_the_least_room(tmp_path):
+    inner = tmp_path / "a/b"
+    inner.mkdir(parents=True)
+    for folder, limit, current, cache in ((inner, "max", 5, 0), (tmp_path / "a", 1000, 990, 15)):
+        for name, text in (("memory.max", limit), ("memory.current", current), ("memory.stat", f"anon 1\ninactive_file {cache}")):
+            (folder / name).write_text(f"{text}\n")
+    found = list(memory_watch._of_cgroups(tmp_path, "/a/b", "memory.max", "memory.current", "inactive_file"))
+    assert found == [memory_watch.Usage(975, 1000)]
+    assert 0 < memory_watch.usage().part < 1
 
 
 def test_the_zygote_dies():

@@ -157,8 +157,8 @@ class Actors:
         if actor.state == DEAD:
             again = False
         why = "it was killed by `ray.kill`" if actor.is_killed else UNKEPT if actor.is_unkept else "it left by exit_actor() or __ray_terminate__" if actor.is_leaving \
-            else f"its process {how_it_ended(status)}"
-        cause = self.died(actor, worker.pid, why)
+            else f"its process {worker.killed_because or how_it_ended(status)}"
+        cause = self.died(actor, worker.pid, why, is_out_of_memory=bool(worker.killed_because))
         calls = [task for task in tasks if task.kind == METHOD]
         for task in reversed(calls):
             if again and task.retries and not task.is_cancelled:
@@ -182,13 +182,13 @@ class Actors:
         task.seen = actor.restarts
         self.node.scheduler.lines.setdefault(task.options.same(), deque()).appendleft(task)
 
-    def died(self, actor: Actor, pid: int, why: str) -> Payload:
+    def died(self, actor: Actor, pid: int, why: str, is_out_of_memory: bool = False) -> Payload:
         """What calls of a dead one get."""
-        from weir.exceptions import ActorDiedError
+        from weir._errors import ActorDiedError, ActorOutOfMemory
 
         name = actor.about.get("name")
         restarts = f" It was started again {actor.restarts} times." if actor.restarts else ""
-        error = ActorDiedError(
+        error = (ActorOutOfMemory if is_out_of_memory else ActorDiedError)(
             f"The actor died unexpectedly before finishing this task.\n\tclass_name: {actor.class_name}\n\tactor_id: {actor.id.hex()}\n"
             f"\tpid: {pid}\n" + (f"\tname: {name}\n" if name else "") + f"The actor is dead because {why}.{restarts}")
         error.actor_id = actor.id.hex()

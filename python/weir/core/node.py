@@ -28,6 +28,7 @@ from weir.core import door, errors, ids, objects, runtime, spill
 from weir.core.actors import Actors
 from weir.core.calls import Calls
 from weir.core.channel import Connection, more_descriptors
+from weir.core.memory_watch import MemoryWatch
 from weir.core.payload import Dumped, Map, Payload
 from weir.core.peers import Peer
 from weir.core.resources import Pool
@@ -99,6 +100,7 @@ class Node:
         self.streams = Streams(self)
         self.scheduler = Scheduler(self)
         self.actors = Actors(self)
+        self.memory = MemoryWatch(self)
         self.calls = Calls(self)
         self.store.on_actor = self.actors.count
         self.store.on_freed = self._freed

@@ -47,6 +47,7 @@ class WorkerProcess(Peer):
         self.actor: Actor | None = None
         self.blocked = 0
         self.is_leaving = False
+        self.killed_because = ""             # what the node killed it for, in words that follow its name
         self.gpus = tuple(gpus)
         pipes = [os.pipe2(os.O_CLOEXEC) for _ in range(3)]
         lifeline, out, err = pipes
@@ -140,6 +141,7 @@ class WorkerProcess(Peer):
         """Sends a task with all that it needs."""
         node = self.node
         entries = node.store.entries
+        node.memory.begin()
         self.tasks[task.id] = task
         task.worker = self
         self.label = name

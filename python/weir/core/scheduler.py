@@ -304,10 +304,12 @@ class Scheduler:
                 self.fail(task, errors.of_system(self._crashed(task, worker, status)))
 
     def _crashed(self, task: Task, worker: WorkerProcess, status: int) -> Exception:
-        from weir.exceptions import WorkerCrashedError
+        from weir.exceptions import OutOfMemoryError, WorkerCrashedError
 
         tries = task.options.max_retries + 1
         often = f" {tries} times" if tries > 1 else ""
+        if worker.killed_because:
+            return OutOfMemoryError(f"The worker of {task.name}() (pid={worker.pid}) {worker.killed_because}. It was tried{often or ' once'}")
         return WorkerCrashedError(f"The worker died unexpectedly while executing this task: {task.name}() (pid={worker.pid}) "
                                   f"{how_it_ended(status)}{often}. max_retries says how often a task is tried again")
 
