@@ -190,6 +190,37 @@ def test_a_zip_behind_a_function(tmp_path):
     assert peak <= 64 * 1.1
 
 
+BESIDE = """
+    def vectors(b):
+        return {"id": b["id"], "v": np.repeat(b["id"].astype("float32"), 256).reshape(-1, 256)}
+
+    def other(b):
+        return {"id": b["id"], "w": b["id"] * 3}
+
+    rows = 3 << 17
+    made = weir.range(rows).map_batches(vectors, batch_size=4369)
+    both = BOTH
+    seen = [0, 0]
+    for batch in both.map_batches(lambda b: b, batch_size=4369).iter_batches(batch_size=1024):
+        seen[0] += len(batch["w"])
+        seen[1] += int((batch["w"] == batch["v"][:, 0] * 3).sum())
+        del batch
+    print(*seen)
+"""
+
+
+@pytest.mark.same_without
+@pytest.mark.parametrize("both", [
+    'made.join(weir.range(rows).map_batches(other, batch_size=10_000), "inner", 8, on=("id",))',
+    'made.zip(weir.range(rows).map_batches(other, batch_size=10_000).rename_columns({"id": "id2"}))',
+], ids=["join", "zip"])
+def test_a_function_behind_a_stream(tmp_path, both):
+    """Three times the limit that comes from functions as a stream and goes to another one: what is done of the stream goes at once."""
+    said, peak = run(tmp_path, BESIDE.replace("BOTH", both), 128, 2)
+    assert said == f"{3 << 17} {3 << 17}"
+    assert peak <= 128 * 1.1
+
+
 @pytest.mark.parametrize("before", ["", "weir.range(1000).map_batches(lambda b: b).count()"], ids=["alone", "behind a function"])
 @pytest.mark.parametrize("cpus", [2, 7])
 def test_batches_of_one_large_row(tmp_path, cpus, before):

@@ -15,6 +15,17 @@ struct local_chunk *weir_local_chunk(struct weir_local_run *run, uint64_t number
 	return &run->chunks.items[at];
 }
 
+/* The split that made the chunk, as long as that may be made again of it; NULL: it is not a split's own, or the run is
+ * over. */
+static struct local_task *maker_of(struct weir_local_run *run, const struct local_chunk *chunk)
+{
+	uint64_t at = chunk->path[0] - run->first_task;
+
+	return chunk->path_count == 2 && chunk->path[0] >= run->first_task && at < run->tasks.count
+		       ? &run->tasks.items[at]
+		       : NULL;
+}
+
 /* What was accepted of a task, for its second attempt. */
 static void count_kept(struct weir_local_run *run, const struct weir_action *action, uint64_t ordinal, int64_t rows)
 {
@@ -67,6 +78,7 @@ int weir_local_chunk_keep(struct weir_local_run *run, const struct weir_action *
 	struct local_chunk *input = action->stage ? weir_local_chunk(run, action->run.task) : NULL;
 	struct local_chunk chunk = {.number = action->chunk, .rows = made->event.rows};
 	struct weir_origin *origin;
+	struct local_task *maker;
 
 	WEIR_ASSERT(made->event.kind == WEIR_EV_OUTPUT && made->chunk);
 	/* One that is made again after it was lost has the number that it had. */
@@ -103,6 +115,9 @@ int weir_local_chunk_keep(struct weir_local_run *run, const struct weir_action *
 	made->chunk = NULL;
 	chunk.origin = origin;
 	run->chunks.items[at] = chunk;
+	maker = maker_of(run, &chunk);
+	if (maker)
+		maker->chunks++;
 	count_kept(run, action, made->event.chunk, made->event.rows);
 	return WEIR_OK;
 }
@@ -110,12 +125,19 @@ int weir_local_chunk_keep(struct weir_local_run *run, const struct weir_action *
 void weir_local_chunk_drop(struct weir_local_run *run, uint64_t number)
 {
 	struct local_chunk *chunk = weir_local_chunk(run, number);
+	struct local_task *maker;
 
 	if (!chunk)
 		return;
+	maker = maker_of(run, chunk);
 	weir_chunk_unref(chunk->chunk);
 	weir_origin_unref(chunk->origin);
 	*chunk = (struct local_chunk){0};
+	if (maker) {
+		WEIR_ASSERT(maker->chunks > 0);
+		maker->chunks--;
+		weir_local_task_over(run, maker);
+	}
 }
 
 void weir_local_chunks_free(struct weir_local_run *run)
@@ -147,6 +169,16 @@ int weir_local_disk_queue(struct weir_local_run *run, uint64_t number, bool rest
 	return WEIR_OK;
 }
 
+/* Before the executor hears of it, and frees it to have it made again. */
+static void note_lost(struct weir_local_run *run, uint64_t number)
+{
+	const struct local_chunk *chunk = weir_local_chunk(run, number);
+	struct local_task *maker = chunk ? maker_of(run, chunk) : NULL;
+
+	if (maker)
+		maker->stays = true;
+}
+
 /* With the lock held; gives it up meanwhile. Restores first: somebody waits for them. */
 static void run_job(struct weir_local_run *run)
 {
@@ -169,6 +201,8 @@ static void run_job(struct weir_local_run *run)
 	pthread_mutex_lock(&run->lock);
 	event.kind = job.restore ? WEIR_EV_RESTORED : WEIR_EV_SPILLED;
 	event.chunk = job.number;
+	if (event.code && job.restore)
+		note_lost(run, job.number);
 	/* Full disks and the like: if the run ends over it, that is why. */
 	if (event.code && event.code != WEIR_E_CANCELLED && event.code != WEIR_E_SPILL_CORRUPT && !run->refused.code)
 		run->refused = err;

@@ -120,6 +120,9 @@ struct local_task {
 	struct weir_split_info info;
 	void *split;
 	bool done;
+	bool freed;      /* its split */
+	bool stays;      /* one of its chunks was lost: it is made again */
+	uint32_t chunks; /* of its own that are there, and may be lost */
 	uint32_t outputs_kept;
 	int64_t rows_kept;
 };
@@ -353,6 +356,8 @@ struct local_chunk *weir_local_chunk(struct weir_local_run *run, uint64_t number
 int weir_local_chunk_keep(struct weir_local_run *run, const struct weir_action *action, struct local_event *made,
 			  struct weir_error *err);
 void weir_local_chunk_drop(struct weir_local_run *run, uint64_t number);
+/* Frees the split of a task that is done and of which nothing can be lost any more. */
+void weir_local_task_over(struct weir_local_run *run, struct local_task *task);
 void weir_local_chunks_free(struct weir_local_run *run);
 int weir_local_disk_queue(struct weir_local_run *run, uint64_t number, bool restore, struct weir_error *err);
 int weir_local_disks_start(struct weir_local_run *run, struct weir_error *err);

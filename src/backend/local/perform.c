@@ -56,8 +56,16 @@ static void answer(struct weir_local_run *run, struct weir_event event)
 	queue_event(run, &(struct local_event){.event = event});
 }
 
+void weir_local_task_over(struct weir_local_run *run, struct local_task *task)
+{
+	if (task->freed || !task->done || task->chunks > 0 || task->stays)
+		return;
+	run->fragment->source_ops->split_free(run->fragment->source, task->split);
+	task->freed = true;
+}
+
 /* Frees splits that are done, from the front: what is left begins with the oldest unfinished one. Where chunks are made
- * of them they may have to run again, and stay. */
+ * of them they may have to run again, and stay until these are gone. */
 static void drop_done_tasks(struct weir_local_run *run)
 {
 	size_t n = 0;
@@ -69,13 +77,13 @@ static void drop_done_tasks(struct weir_local_run *run)
 		run->first_open++;
 	if (run->fragment->source_ops->splits_over)
 		run->fragment->source_ops->splits_over(run->fragment->source, run->first_open);
-	if (run->tail)
-		return;
-	n = run->first_open - run->first_task;
+	for (; n < run->first_open - run->first_task; n++) {
+		weir_local_task_over(run, &run->tasks.items[n]);
+		if (!run->tasks.items[n].freed)
+			break;
+	}
 	if (n == 0)
 		return;
-	for (size_t i = 0; i < n; i++)
-		run->fragment->source_ops->split_free(run->fragment->source, run->tasks.items[i].split);
 	memmove(run->tasks.items, run->tasks.items + n, (run->tasks.count - n) * sizeof(*run->tasks.items));
 	run->tasks.count -= n;
 	run->first_task += n;
@@ -84,7 +92,8 @@ static void drop_done_tasks(struct weir_local_run *run)
 void weir_local_tasks_free(struct weir_local_run *run)
 {
 	for (size_t i = 0; i < run->tasks.count; i++)
-		run->fragment->source_ops->split_free(run->fragment->source, run->tasks.items[i].split);
+		if (!run->tasks.items[i].freed)
+			run->fragment->source_ops->split_free(run->fragment->source, run->tasks.items[i].split);
 	run->tasks.count = 0;
 }
 
