@@ -116,3 +116,14 @@ def test_a_shuffle_buffer_that_does_not_fit_is_named(holding):
     text = found["error"]
     assert "MemoryLimitError: local_shuffle_buffer_size: " in text and "(65,536 are asked for) take 32.0 MiB" in text, text
     assert "the memory limit of 128.0 MiB has room for 32.0 MiB" in text, text
+
+
+@not_sanitized
+@pytest.mark.full
+def test_loops_that_hold_most_of_the_limit_come_to_their_end(holding):
+    """Eight, with a batch of a twelfth of the limit each in their hands: that is the program's own, and beside it the limit is kept."""
+    limit = 256 * MIB
+    found = holding.run_job("several-8", limit, limit, 2)
+    assert "error" not in found, found
+    assert found["own"] <= 1.1 * limit, found
+    assert found["own"] < found["peak"]
