@@ -142,6 +142,7 @@ int weir_core_new(struct weir_account *account, const struct weir_core_options *
 		if (!is_lanes(stage) && stage->spec.in_flight_short > stage->flight_max)
 			stage->flight_max = stage->spec.in_flight_short;
 		core->slot_count += stage->spec.slots * stage->flight_max;
+		core->lane_slots += is_lanes(stage) ? stage->spec.slots : 0;
 		stage->slots = weir_alloc_zero(account, stage->spec.slots * sizeof(*stage->slots), err);
 		if (!stage->slots)
 			goto fail;

@@ -167,6 +167,7 @@ struct weir_core {
 	bool quiet;     /* bundles are not looked at: the list is being cut */
 	bool cutting, cut_all;
 	uint32_t stage_count, slot_count; /* slots: tasks that can be in hands at once */
+	uint32_t lane_slots;              /* of all stages of lanes */
 	struct stage *stages;             /* stage_count */
 	struct heap deliveries;           /* chunks that wait for the consumer */
 	struct heap spillable;            /* spill.c; kept from the first spill on */

@@ -2,11 +2,26 @@
  * others. The front is asked of none of them (flow.c): that is what keeps a run from stalling. */
 #include "exec/core_impl.h"
 
+/* First grants were reckoned with workers as they are assumed to be. Those that need more leave lanes less to begin
+ * with: else only the front would begin, and one split be made at a time. Two parts of three are for chunks, and for
+ * lanes that ask for more. */
+static int64_t first_grant(const struct weir_core *core, uint32_t stage)
+{
+	int64_t first = core->stages[stage].first_grant, part;
+
+	if (core->workers == 0 || !is_lanes(&core->stages[stage]))
+		return first;
+	part = (core->budget - core->excess - core->workers) / 3 / core->lane_slots;
+	if (part < GRANT_STEP)
+		part = GRANT_STEP;
+	return part < first ? part : first;
+}
+
 /* What a start takes out of the room: a lane's first grant, or all it had and asked for when it gave up; a batch's
  * allowance for its output, taken to be as large as its input. */
 int64_t weir_exec_start_need(const struct weir_core *core, uint32_t stage, uint32_t index)
 {
-	int64_t need = core->stages[stage].first_grant;
+	int64_t need = first_grant(core, stage);
 	const struct item *item;
 
 	if (index == NO_ITEM)

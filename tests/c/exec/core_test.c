@@ -797,6 +797,22 @@ static void results_come_from_disk_in_their_turn(void **state)
 	assert_int_equal(find(WEIR_DO_RESTORE, 0)->chunk, spilled);
 }
 
+/* A worker that needs most of the budget leaves lanes less to begin with; they begin all the same. */
+static void lanes_begin_with_what_workers_leave(void **state)
+{
+	struct weir_run split;
+
+	(void)state;
+	split = begin_pool(2);
+	output(lane_0, split, 0, MIB);
+	started(0);
+	step((struct weir_event){.kind = WEIR_EV_MEASURED, .stage = 1, .generation = 1, .bytes = 52 * MIB});
+	done(0, split); /* the batch is the front */
+	assert_int_equal(started(0).task, 1);
+	assert_int_equal(find(WEIR_DO_START_TASK, 0)->stage, 0);
+	assert_int_equal(find(WEIR_DO_START_TASK, 0)->bytes, 4 * MIB); /* 8 MiB is what they have beside small ones */
+}
+
 /* What lanes have is in its way, too: they give up, and begin again when it is done. */
 static void who_has_all_memory_has_that_of_lanes(void **state)
 {
@@ -927,6 +943,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_generator_is_accepted_by_number, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_generator_pauses_for_a_slow_consumer, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_worker_past_the_limit_is_stopped, setup, teardown),
+		cmocka_unit_test_setup_teardown(lanes_begin_with_what_workers_leave, setup, teardown),
 		cmocka_unit_test_setup_teardown(who_has_all_memory_has_that_of_lanes, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_front_has_room_beyond_the_budget, setup, teardown),
 		cmocka_unit_test_setup_teardown(beyond_the_budget_no_batch_begins_while_some_is_lent, setup, teardown),
