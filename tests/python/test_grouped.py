@@ -4,7 +4,7 @@ import os
 import random
 import signal
 import statistics
-from collections import defaultdict
+from collections import Counter, defaultdict
 from fractions import Fraction
 from functools import partial
 
@@ -90,6 +90,26 @@ def test_results_that_are_lists():
     assert sorted(found["unique(item)"]) == ["a", "b", "c"]
     assert dict(zip(*found["value_counter(item)"].values())) == {"a": 2, "b": 1, "c": 1}
     assert found["approx_topk(item)"] == [{"item": "a", "count": 2}]
+
+
+@pytest.mark.parametrize("more", [[], [Sum("x")], [Quantile("x", alias_name="q")]], ids=["alone", "with a sum", "with a quantile"])
+@pytest.mark.parametrize("kind", ["numbers", "texts", "lists"])
+def test_values_of_so_many_groups_that_they_are_put_out_in_parts(kind, more):
+    """Each time the group at hand keeps the values that it has already."""
+    pa = pytest.importorskip("pyarrow")
+    rng = random.Random(f"{kind} {len(more)}")
+    rows = [(rng.randrange(15_000), rng.randrange(300)) for _ in range(60_000)]
+    made = {"numbers": lambda x: x, "texts": lambda x: f"text {x}", "lists": lambda x: [x, x + 1]}[kind]
+    table = pa.table({"k": [k for k, _ in rows], "x": [x for _, x in rows], "v": [made(x) for _, x in rows]})
+    wanted = {}
+    for k, x in rows:
+        wanted.setdefault(k, Counter())[str(made(x))] += 1
+    aggs = [Unique("v", alias_name="u"), ValueCounter("v", alias_name="c")]
+    found = weir.from_arrow([table.slice(0, 17_000), table.slice(17_000)]).groupby("k").aggregate(*aggs, *more).take_all()
+    assert {row["k"] for row in found} == set(wanted) and len(found) == len(wanted)
+    for row in found:
+        assert Counter(map(str, row["u"])) == Counter(set(wanted[row["k"]]))
+        assert dict(zip(map(str, row["c"]["values"]), row["c"]["counts"])) == wanted[row["k"]]
 
 
 def test_quantiles():

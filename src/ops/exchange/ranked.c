@@ -385,14 +385,56 @@ static int put_result(struct weir_ranked *ranked, struct weir_error *err)
 	}
 }
 
+/* The builders that values of a group go to while they come; how many there are. */
+static uint32_t lists_of(struct weir_ranked *ranked, struct weir_builder *lists[2])
+{
+	switch (ranked->item->function) {
+	case WEIR_UNIQUE_VALUES:
+		lists[0] = &ranked->out;
+		return 1;
+	case WEIR_VALUE_COUNTS:
+		lists[0] = &ranked->out.children[0];
+		lists[1] = &ranked->out.children[1];
+		return 2;
+	default:
+		return 0;
+	}
+}
+
 int weir_ranked_end(struct weir_ranked *ranked, struct weir_error *err)
 {
 	int code = put_result(ranked, err);
+	struct weir_builder *lists[2];
 
+	if (lists_of(ranked, lists))
+		ranked->ended = lists[0]->children[0].length;
 	ranked->count = ranked->nulls = ranked->base = ranked->expected = 0;
 	ranked->run = 0;
 	ranked->values.count = ranked->head = 0;
 	ranked->samples.count = 0;
 	ranked->step = 1;
+	return code;
+}
+
+int weir_ranked_finish(struct weir_ranked *ranked, struct weir_array **out, struct weir_error *err)
+{
+	struct weir_builder *lists[2];
+	uint32_t count = lists_of(ranked, lists);
+	int64_t first = ranked->ended;
+	int code = WEIR_OK;
+
+	*out = weir_builder_finish(&ranked->out, err);
+	if (!*out)
+		return err->code;
+	ranked->ended = 0;
+	for (uint32_t i = 0; i < count && !code; i++) {
+		const struct weir_array *values = count == 1 ? (*out)->children[0] : (*out)->children[i]->children[0];
+		struct weir_builder *to = &lists[i]->children[0];
+
+		if (values->length > first)
+			code = weir_builder_array(to, values, first, values->length - first, err);
+		if (!code)
+			code = weir_builder_settle(to, err);
+	}
 	return code;
 }

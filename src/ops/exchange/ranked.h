@@ -24,7 +24,8 @@ struct weir_ranked {
 	struct weir_account *account;
 	const struct weir_aggregate_item *item;
 	const struct weir_type *type; /* of the values; borrowed */
-	struct weir_builder out;      /* a row a group */
+	struct weir_builder out;      /* a row a group; of lists of values, behind them those of the group at hand */
+	int64_t ended;                /* how many values are of groups that have ended, where results are such lists */
 	uint64_t count;               /* of values so far: neither null nor NaN; distinct ones where that is counted */
 	uint64_t nulls;
 	int64_t run; /* how often the last value has come; 0: there is none */
@@ -50,6 +51,8 @@ int weir_ranked_push(struct weir_ranked *ranked, const struct weir_column *colum
 		     bool is_new, struct weir_error *err);
 /* The group has ended: its result, and the next begins. */
 int weir_ranked_end(struct weir_ranked *ranked, struct weir_error *err);
+/* The results so far, which go; what there is of the group at hand stays. *out is the caller's, on failure too. */
+int weir_ranked_finish(struct weir_ranked *ranked, struct weir_array **out, struct weir_error *err);
 
 /* The value of a row of a decoded column that is not null, behind those of a builder of its values' type. */
 int weir_builder_value(struct weir_builder *builder, const struct weir_column *column, uint32_t row,

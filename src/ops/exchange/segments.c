@@ -446,8 +446,7 @@ static int make_batch(struct segments_lane *lane, struct weir_error *err)
 		code = columns[n] ? WEIR_OK : err->code;
 	}
 	for (; n < keys + items && !code; n++) {
-		columns[n] = weir_builder_finish(&lane->ranked[n - keys].out, err);
-		code = columns[n] ? WEIR_OK : err->code;
+		code = weir_ranked_finish(&lane->ranked[n - keys], &columns[n], err);
 	}
 	if (!code) {
 		lane->batch = weir_batch_new(&lane->account, step->output, lane->finished, columns, err);
