@@ -162,6 +162,7 @@ struct weir_builder {
 int weir_builder_init(struct weir_builder *builder, const struct weir_type *type, struct weir_account *account,
 		      struct weir_error *err);
 void weir_builder_release(struct weir_builder *builder);
+uint64_t weir_builder_memory(const struct weir_builder *builder); /* bytes that it holds, its children included */
 int weir_builder_null(struct weir_builder *builder, int64_t count, struct weir_error *err);
 /* Fixed-width values (bool: one byte each, 0 or 1; dictionary: codes, see weir_builder_dictionary) and one string;
  * lists: append to children[0], then list_end. */

@@ -53,6 +53,15 @@ void weir_builder_release(struct weir_builder *builder)
 	*builder = (struct weir_builder){0};
 }
 
+uint64_t weir_builder_memory(const struct weir_builder *builder)
+{
+	uint64_t bytes = builder->validity_capacity + builder->values_capacity + builder->bytes_capacity;
+
+	for (uint32_t i = 0; i < builder->child_count; i++)
+		bytes += weir_builder_memory(&builder->children[i]);
+	return bytes;
+}
+
 static int grow(struct weir_builder *builder, uint8_t **memory, size_t *capacity, size_t size, bool exact,
 		struct weir_error *err)
 {

@@ -633,15 +633,6 @@ int64_t weir_gather_rows(const struct weir_gather *gather)
 	return gather->row_count;
 }
 
-static uint64_t builder_bytes(const struct weir_builder *builder)
-{
-	uint64_t bytes = builder->validity_capacity + builder->values_capacity + builder->bytes_capacity;
-
-	for (uint32_t i = 0; i < builder->child_count; i++)
-		bytes += builder_bytes(&builder->children[i]);
-	return bytes;
-}
-
 uint64_t weir_gather_bytes(const struct weir_gather *gather)
 {
 	uint64_t bytes = 0;
@@ -649,8 +640,8 @@ uint64_t weir_gather_bytes(const struct weir_gather *gather)
 	for (uint32_t i = 0; i < gather->schema->field_count; i++) {
 		const struct gather_column *it = &gather->columns[i];
 
-		bytes += it->validity.size + it->values.size + it->bytes.size + builder_bytes(&it->nested) +
-			 builder_bytes(&it->distinct.values);
+		bytes += it->validity.size + it->values.size + it->bytes.size + weir_builder_memory(&it->nested) +
+			 weir_builder_memory(&it->distinct.values);
 	}
 	return bytes;
 }

@@ -147,6 +147,28 @@ def test_wide_rows_without_a_partner(session):
     assert sorted(seen) == list(range(300))
 
 
+@pytest.mark.parametrize("cpus", [2])
+@pytest.mark.parametrize("made", ["AsList", "Unique"])
+def test_groups_of_wide_values_beside_many_narrow_ones(made, cpus, session, tmp_path_factory):
+    """Results are put out by their bytes, and keys are read by theirs: groups that come one after another may be wide all of a sudden."""
+    weir.shutdown()
+    weir.init(num_cpus=cpus, memory_limit=LIMIT)
+    path = tmp_path_factory.mktemp("values") / "rows.parquet"
+    with pq.ParquetWriter(path, pa.schema([("g", pa.int64()), ("t", pa.string())]), compression="zstd") as writer:
+        for i in range(60):
+            writer.write_table(pa.table({"g": [*range(i * 1000, i * 1000 + 1000), *range(-i * 50 - 50, -i * 50)],
+                                         "t": ["ab"] * 1000 + [f"{-g:06d}" * 8_000 for g in range(-i * 50 - 50, -i * 50)]}))
+    seen, lengths = [], []
+    ds = weir.read_parquet(str(path)).groupby("g").aggregate(getattr(weir.aggregate, made)("t", alias_name="l"))
+    for batch in ds.iter_batches(batch_size=None, batch_format="pyarrow"):
+        seen += batch["g"].to_pylist()
+        lengths += pc.binary_length(pc.list_flatten(batch["l"])).to_pylist()
+        assert batch.nbytes < LIMIT / 4
+        del batch
+    assert sorted(seen) == list(range(-3000, 60_000))
+    assert lengths == [48_000 if g < 0 else 2 for g in seen]
+
+
 @pytest.mark.sample(4)
 @pytest.mark.parametrize("common", [0, 1021, 1024, 50_000])
 def test_long_keys_that_begin_alike(common, session, tmp_path_factory):

@@ -576,17 +576,14 @@ static int blame(const struct segments_lane *lane, int code, struct weir_error *
 
 static bool is_full(const struct segments_lane *lane)
 {
-	int64_t bytes = 0;
+	uint64_t bytes = 0;
 
 	if (!lane->finished)
 		return false;
 	if (lane->finished >= OUT_ROWS)
 		return true;
-	for (uint32_t i = 0; i < lane->step->aggregates->item_count; i++) {
-		const struct weir_builder *out = &lane->ranked[i].out;
-
-		bytes += (int64_t)(out->bytes_size + (out->child_count ? (size_t)out->children[0].length * 16 : 0));
-	}
+	for (uint32_t i = 0; i < lane->step->aggregates->item_count; i++)
+		bytes += weir_builder_memory(&lane->ranked[i].out);
 	return bytes > OUT_BYTES;
 }
 
