@@ -147,7 +147,7 @@ def test_wide_rows_without_a_partner(session):
     assert sorted(seen) == list(range(300))
 
 
-@pytest.mark.parametrize("cpus", [2])
+@pytest.mark.parametrize("cpus", [1, 2])
 @pytest.mark.parametrize("made", ["AsList", "Unique"])
 def test_groups_of_wide_values_beside_many_narrow_ones(made, cpus, session, tmp_path_factory):
     """Results are put out by their bytes, and keys are read by theirs: groups that come one after another may be wide all of a sudden."""

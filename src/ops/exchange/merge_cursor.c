@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { KEYS_BYTES = 128 << 10 }; /* about, of rows that have those that are read at once */
+enum { KEYS_BYTES = 128 << 10 }; /* that are read at once, but for one key that is larger */
 
 uint32_t weir_cursor_key_width(const struct weir_merge *merge)
 {
@@ -207,18 +207,31 @@ void weir_cursor_show_cells(struct weir_merge *merge, struct cursor *cursor)
 	}
 }
 
+/* About what the keys of the cursor's next rows take. */
+static int64_t next_keys_bytes(const struct weir_merge *merge, const struct cursor *cursor, int64_t count)
+{
+	int64_t bytes = 0;
+
+	for (uint32_t k = 0; k < merge->key_columns.count; k++)
+		bytes += weir_array_rows_bytes(cursor->batch->columns[merge->key_columns.keys[k].column], cursor->row,
+					       count);
+	return bytes;
+}
+
 int weir_cursor_show(struct weir_merge *merge, struct cursor *cursor, struct weir_error *err)
 {
-	int64_t left = cursor->row_end - cursor->row, known = weir_cursor_known(merge, cursor), most = merge->keys_max;
-	int64_t row_bytes = (int64_t)cursor->run->bytes / cursor->run->row_count;
+	int64_t left = cursor->row_end - cursor->row, known = weir_cursor_known(merge, cursor);
+	int64_t most = left < merge->keys_max ? left : merge->keys_max;
 
-	/* Long keys are copies of much. */
-	if (!merge->key_columns.width && row_bytes > KEYS_BYTES / most)
-		most = row_bytes < KEYS_BYTES ? KEYS_BYTES / row_bytes : 1;
-	if (known == left || (known && known >= most / 4))
+	if (known == left)
+		return WEIR_OK;
+	/* Long keys are copies of much, and may come many at a time among short ones. */
+	while (!merge->key_columns.width && most > 1 && next_keys_bytes(merge, cursor, most) > KEYS_BYTES)
+		most /= 2;
+	if (known && known >= most / 4)
 		return WEIR_OK;
 	weir_cursor_view(merge, cursor)->row_first = cursor->row;
-	return weir_cursor_read_keys(merge, cursor, cursor->row, left < most ? left : most, err);
+	return weir_cursor_read_keys(merge, cursor, cursor->row, most, err);
 }
 
 static int chunk_read(struct weir_merge *merge, struct cursor *cursor, const struct weir_run_chunk *chunk,
