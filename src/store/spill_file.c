@@ -153,6 +153,7 @@ static int write_pieces(struct weir_spill_file *file, const struct weir_spool_pi
 	struct iovec vector[WEIR_SPOOL_PIECES_MAX];
 	struct iovec *next = vector;
 	uint64_t done = 0;
+	bool is_limit;
 
 	WEIR_ASSERT(count <= WEIR_SPOOL_PIECES_MAX);
 	for (uint32_t i = 0; i < count; i++)
@@ -183,8 +184,10 @@ static int write_pieces(struct weir_spill_file *file, const struct weir_spool_pi
 	return WEIR_OK;
 fail:
 	/* A limit on file sizes is, to whoever spills, a full disk. */
-	return weir_error_set_errno(err, errno == EFBIG ? ENOSPC : errno, "%s: cannot spill %llu bytes",
-				    file->directory, (unsigned long long)size);
+	is_limit = errno == EFBIG;
+	return weir_error_set_errno(err, is_limit ? ENOSPC : errno, "%s: cannot spill %llu bytes%s", file->directory,
+				    (unsigned long long)size,
+				    is_limit ? ", more than the limit on file sizes (ulimit -f) allows" : "");
 }
 
 static void punch(const struct weir_spill_file *file, uint64_t offset, uint64_t size)

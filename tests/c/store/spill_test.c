@@ -271,6 +271,7 @@ static void test_a_limit_on_file_sizes_is_an_error(void **state)
 	assert_int_equal(weir_chunk_spill(chunk, &f->err), WEIR_E_NO_SPACE);
 	assert_true(strstr(f->err.message, f->dirs[0]) && strstr(f->err.message, f->dirs[1]));
 	assert_non_null(strstr(f->err.message, "2097152"));
+	assert_non_null(strstr(f->err.message, "ulimit -f"));
 	check_chunk(f, chunk, 2 << 20, 3);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
 	signal(SIGXFSZ, SIG_DFL);
