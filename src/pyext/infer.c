@@ -12,7 +12,7 @@ enum weir_type_id numpy_scalar_id(struct pyext_values *v, PyObject *value)
 	for (int id = WEIR_BOOL; id <= WEIR_DOUBLE; id++)
 		if (v->numpy.scalars[id] == type)
 			return (enum weir_type_id)id;
-	return WEIR_NULL;
+	return type == v->numpy.longlong ? WEIR_INT64 : type == v->numpy.ulonglong ? WEIR_UINT64 : WEIR_NULL;
 }
 
 static bool is_a(PyObject *value, PyObject *type)

@@ -36,7 +36,8 @@ static int fill_numpy(struct numpy_objects *numpy, PyObject *module)
 		     get(module, "ascontiguousarray", &numpy->ascontiguousarray) ||
 		     get(module, "asarray", &numpy->asarray) || get(module, "stack", &numpy->stack) ||
 		     get(module, "concatenate", &numpy->concatenate) || get(module, "datetime64", &numpy->datetime64) ||
-		     get(module, "timedelta64", &numpy->timedelta64);
+		     get(module, "timedelta64", &numpy->timedelta64) || get(module, "longlong", &numpy->longlong) ||
+		     get(module, "ulonglong", &numpy->ulonglong);
 
 	for (int id = WEIR_BOOL; !failed && id <= WEIR_DOUBLE; id++) {
 		numpy->dtypes[id] = new_dtype(dtype, numbers[id]);

@@ -30,6 +30,7 @@ struct numpy_objects {
 	/* By weir_type_id of plain numbers and bool: the dtype, and the scalar type. */
 	PyObject *dtypes[WEIR_DOUBLE + 1];
 	PyObject *scalars[WEIR_DOUBLE + 1];
+	PyObject *longlong, *ulonglong; /* of 64 bits too, where C's long is int64 */
 	PyObject *object_dtype, *day_dtype, *int64_name;
 	PyObject *time_dtypes[UNIT_COUNT], *delta_dtypes[UNIT_COUNT];
 };

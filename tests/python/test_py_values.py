@@ -284,6 +284,13 @@ def test_values_that_say_no_more_than_they_are():
             assert type(back) is type(value) and back.dtype == value.dtype and np.all(back == value)
 
 
+def test_long_longs_are_integers():
+    for scalar, kind in ((np.longlong(-5), "int64"), (np.ulonglong(2**64 - 1), "uint64")):
+        for value, type_text in ((scalar, kind), ([scalar], f"list<item: {kind}>")):
+            made = _weir.batch_from_rows([{"x": value}, {"x": None}])
+            assert made.schema()[0][1] == type_text and made.rows()[0]["x"] == value
+
+
 def test_arrays_of_arrow_in_rows_are_lists():
     pa = pytest.importorskip("pyarrow")
     rows = [{"a": pa.array([1, None])}, {"a": pa.chunked_array([[3], []])}, {"a": None}]
