@@ -158,6 +158,11 @@ int pyext_add_errors(PyObject *module)
 		if (!state->exceptions[code])
 			return -1;
 	}
+	state->no_permission = new_class(module, "NoPermissionError",
+					 "The system does not let this user read or write there.",
+					 state->exceptions[WEIR_E_IO], PyExc_PermissionError);
+	if (!state->no_permission)
+		return -1;
 	state->call_failed = new_class(
 		module, "CallFailed",
 		"A Python function of the flow failed in a worker: payload is what the worker sent about it, "
@@ -170,6 +175,7 @@ int pyext_errors_visit(struct pyext_state *state, visitproc visit, void *arg)
 {
 	Py_VISIT(state->error);
 	Py_VISIT(state->call_failed);
+	Py_VISIT(state->no_permission);
 	for (int code = 0; code < WEIR_CODE_COUNT; code++)
 		Py_VISIT(state->exceptions[code]);
 	return 0;
@@ -179,6 +185,7 @@ void pyext_errors_clear(struct pyext_state *state)
 {
 	Py_CLEAR(state->error);
 	Py_CLEAR(state->call_failed);
+	Py_CLEAR(state->no_permission);
 	for (int code = 0; code < WEIR_CODE_COUNT; code++)
 		Py_CLEAR(state->exceptions[code]);
 }
@@ -240,13 +247,22 @@ static int set_attributes(PyObject *exception, const struct weir_error *err)
 	return failed ? -1 : 0;
 }
 
+/* Borrowed. As OSError does it, the number of the system's refusal tells which error it is. */
+static PyObject *class_of(const struct pyext_state *state, const struct weir_error *err)
+{
+	int code = err->code > 0 && err->code < WEIR_CODE_COUNT ? err->code : WEIR_E_INTERNAL;
+
+	if (code == WEIR_E_IO && (err->errno_value == EACCES || err->errno_value == EPERM))
+		return state->no_permission;
+	return state->exceptions[code] ? state->exceptions[code] : state->error;
+}
+
 PyObject *pyext_raise(PyObject *module, const struct weir_error *err)
 {
 	struct pyext_state *state = pyext_state_of(module);
-	int code = err->code > 0 && err->code < WEIR_CODE_COUNT ? err->code : WEIR_E_INTERNAL;
 	char buffer[sizeof(*err)];
 	PyObject *text = text_of(weir_error_format(err, buffer, sizeof(buffer)), "backslashreplace");
-	PyObject *class = state->exceptions[code] ? state->exceptions[code] : state->error;
+	PyObject *class = class_of(state, err);
 	PyObject *exception = text ? PyObject_CallFunctionObjArgs(class, text, NULL) : NULL;
 
 	if (exception && set_attributes(exception, err) == 0)

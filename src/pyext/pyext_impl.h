@@ -44,7 +44,7 @@ struct pyext_state {
 	/* values.h */
 	struct pyext_values *values;
 	/* errors.c: exceptions[code] raises for engine errors; a reference each, several codes may share one. */
-	PyObject *error, *call_failed, *exceptions[WEIR_CODE_COUNT];
+	PyObject *error, *call_failed, *no_permission, *exceptions[WEIR_CODE_COUNT];
 	PyTypeObject *session_type, *flow_type, *task_type, *worker_type, *worker_task_type, *zygote_type, *block_type,
 		*shared_type, *output_type;
 	/* task.c: tasks that are not stopped yet, so that the end of the interpreter can stop them. Guarded by the

@@ -1,6 +1,8 @@
 """Ways in which a program may be begun, and odd worlds that it may find itself in: functions of it work in all of them, and nothing is said."""
+import os
 import subprocess
 import sys
+import tempfile
 import zipapp
 
 import pytest
@@ -198,3 +200,33 @@ def test_runs_that_get_no_descriptors(tmp_path):
         print(told > 0, weir.range(9).map_batches(lambda batch: batch).count())
     """
     assert output(tmp_path, text) == "True 9\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root becomes somebody who may not read")
+def test_what_the_user_may_not_touch(tmp_path):
+    """Its modules are imported by the calls before: nobody may not read those either."""
+    with tempfile.TemporaryDirectory() as at:
+        os.chmod(at, 0o755)
+        said = output(tmp_path, """
+            import os, sys, weir
+            at = sys.argv[1]
+            weir.range(1).write_csv(at + "/closed")
+            os.chmod(at + "/closed", 0o700)
+            for call in (lambda: weir.read_csv(at + "/closed").take(), lambda: weir.read_csv(at + "/*.none")):
+                try:
+                    call()
+                except FileNotFoundError:
+                    pass
+            secret = os.path.join(at, "secret.csv")
+            open(secret, "w").write("a")
+            os.chmod(secret, 0o600)
+            os.seteuid(65534)
+            for call in (lambda: weir.read_csv(secret).take(), lambda: weir.range(3).write_csv(at + "/new"),
+                         lambda: weir.read_csv(at + "/closed/*.csv")):
+                try:
+                    call()
+                except OSError as error:
+                    print(isinstance(error, PermissionError), error.errno, "ermission denied" in str(error))
+            os.seteuid(0)
+        """, at)
+    assert said.splitlines() == ["True 13 True", "True 13 True", "False None True"]

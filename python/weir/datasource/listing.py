@@ -178,14 +178,14 @@ def not_there(text: str, full: str) -> str:
     folder = os.path.dirname(full.rstrip("/"))
     while not os.path.isdir(folder) and folder not in ("", "/"):
         folder = os.path.dirname(folder)
-    try:
-        names = sorted(name for name in os.listdir(folder) if not name.startswith((".", "_")))
-    except OSError:
-        names = []
     from weir._errors import listed, nearest
 
     missing = os.path.relpath(full.rstrip("/"), folder).split("/")[0]
-    holds = f" and holds {listed(names, 5)}{nearest(missing, names)}" if names else ""
+    try:
+        names = sorted(name for name in os.listdir(folder) if not name.startswith((".", "_")))
+        holds = f" and holds {listed(names, 5)}{nearest(missing, names)}" if names else ""
+    except OSError as error:
+        holds = f" and cannot be looked into: {error.strerror}"
     what = "no file matches this pattern" if _is_pattern(full) else "there is no such file or folder"
     return f"{text}: {what}; {folder} is there{holds}"
 
