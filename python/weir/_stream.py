@@ -55,6 +55,15 @@ def _cast(batch: Batch, first: Batch) -> Batch:
         made = batch
     if made.names[: len(names)] == names and len(made.names) == len(names) and made.schema() == first.schema():
         return made
-    raise ArrowConversionError(
-        f"a later block has the columns {batch.schema()}, which do not become those of the first, {first.schema()}"
-    )
+    raise ArrowConversionError(f"{_difference(batch, first)}: an Arrow stream has the columns of the first block. Let the function return the "
+                               "same for every batch")
+
+
+def _difference(batch: Batch, first: Batch) -> str:
+    here, before = ({name: kind for name, kind, *_ in b.schema()} for b in (batch, first))
+    for name, kind in here.items():
+        if name not in before:
+            return f"a later block has a column {name!r}, and the first has {', '.join(map(repr, before))}"
+        if kind != before[name]:
+            return f"column {name!r} is {kind} in a later block and {before[name]} in the first"
+    return f"the columns of a later block are {', '.join(map(repr, here))}, those of the first {', '.join(map(repr, before))}"

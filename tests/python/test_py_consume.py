@@ -598,3 +598,11 @@ def test_chunks_without_a_common_type_stay_what_they_are():
 
     ds = weir.from_arrow([pa.table({"i": [1]}), pa.table({"i": ["a"]})]).repartition(1)
     assert [row["i"] for row in ds.materialize().take_all()] == [1, "a"]
+
+
+def test_a_stream_whose_blocks_differ_says_in_what():
+    pa = pytest.importorskip("pyarrow")
+    with pytest.raises(OSError, match="column 'a' is string in a later block and int64 in the first: an Arrow stream has"):
+        pa.table(weir.from_items([{"a": 1}]).union(weir.from_items([{"a": "x"}])))
+    with pytest.raises(OSError, match="a later block has a column 'b', and the first has 'a': "):
+        pa.table(weir.range(2, override_num_blocks=2).map_batches(lambda b: {"a": [1], **({"b": [2]} if b["id"][0] else {})}))
