@@ -65,7 +65,7 @@ class FeatureHasher(ColumnPreprocessor):
 
         arrays = [given.array(name) for name in self._columns]
         is_whole = all(array.dtype.kind in "iub" for array in arrays)
-        made = np.zeros((given.rows, self._num_features), np.int64 if is_whole else np.float64)
+        made: np.ndarray[Any, Any] = np.zeros((given.rows, self._num_features), np.int64 if is_whole else np.float64)
         for name, array in zip(self._columns, arrays, strict=True):
             made[:, simple_hash(name, self._num_features)] += array if is_whole else given.floats(name)
         return {self._output_column: made}
