@@ -11,6 +11,7 @@ Plans pickle: all but Blocks consist of plain values, and Blocks are found again
 from __future__ import annotations
 
 import copy
+import os
 import sys
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
@@ -279,7 +280,9 @@ def _partition_options(partitioning: Partitioning | None) -> list[tuple[str, str
         return [("no-hive", None)]
     options: list[tuple[str, str | None]] = [("partition-style", partitioning.style.value)]
     if partitioning.base_dir:
-        options.append(("partition-base", partitioning.base_dir))
+        from weir.datasource.listing import plain_path
+
+        options.append(("partition-base", os.path.abspath(plain_path(partitioning.base_dir))))
     if partitioning.field_names:
         options.append(("partition-names", ",".join(quoted(n) for n in partitioning.field_names)))
     integers = [name for name, kind in partitioning.field_types.items() if kind is int]

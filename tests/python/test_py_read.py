@@ -119,6 +119,19 @@ def test_folders_are_values_with_names(tmp_path):
         weir.read_csv(tmp_path / "d", partitioning=weir.Partitioning("dir", base_dir=str(tmp_path / "d"), field_names=["y"])).take()
 
 
+@pytest.mark.parametrize("base", ["d", "d/", "./d", "file://{}/d", "{}/d/"])
+@pytest.mark.parametrize("path", ["d", "./d/2024", "{}/d"])
+def test_the_folder_above_partitions_may_be_relative(tmp_path, monkeypatch, base, path):
+    csv(tmp_path / "d" / "2024" / "oslo" / "x.csv", "a\n1\n")
+    monkeypatch.chdir(tmp_path)
+    base, path = base.format(tmp_path), path.format(tmp_path)
+    style = weir.Partitioning("dir", base_dir=base, field_names=["year", "city"])
+    assert weir.read_csv(path, partitioning=style).take() == [{"a": 1, "year": "2024", "city": "oslo"}]
+    seen = []
+    only = weir.PathPartitionFilter.of(lambda values: seen.append(values) or True, "dir", base, ["year", "city"])
+    assert weir.read_csv(path, partition_filter=only, partitioning=None).take() == [{"a": 1}] and seen == [{"year": "2024", "city": "oslo"}]
+
+
 def test_partition_filters(hive):
     only = weir.PathPartitionFilter.of(lambda values: values["year"] == "2025")
     assert numbers(weir.read_csv(hive, partition_filter=only)) == [3]

@@ -208,7 +208,9 @@ def _below(path: str, base: str) -> str | None:
     """The path without the folder that partitions begin under; None: it lies elsewhere."""
     if not base:
         return path
-    full, folder = os.path.abspath(path) + ("/" if path.endswith("/") else ""), os.path.abspath(base).rstrip("/") + "/"
+    from weir.datasource.listing import plain_path
+
+    full, folder = os.path.abspath(path) + ("/" if path.endswith("/") else ""), os.path.abspath(plain_path(base)).rstrip("/") + "/"
     return full[len(folder) :] if full.startswith(folder) else None
 
 
