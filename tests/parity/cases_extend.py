@@ -160,6 +160,17 @@ def tensor_array(data, at):
     return [str(frame["x"].dtype), frame["x"][1].to_numpy() if hasattr(frame["x"][1], "to_numpy") else np.asarray(frame["x"][1]), data.from_pandas(frame).take_batch()]
 
 
+@case("np.arange(12).reshape(3, 2, 2)", "np.array([[-1, 20], [300, 4]], 'int16')", "np.array([[1.25, 100.0], [np.nan, -3]])",
+      "np.array([[1.1, 2], [3, 4]], 'f4')", "np.array([[True, False], [False, True]])", "np.array([['a', 'bcd'], ['e', 'f']])",
+      "np.arange(800).reshape(100, 2, 2, 2)", "np.zeros((2, 0))")
+def printed_tensors(data, at, text):
+    import numpy as np
+    import pandas as pd
+
+    column = sub(data, "extensions").TensorArray(eval(text, {"np": np}))
+    return [repr(pd.DataFrame({"a": column})), repr(pd.Series(column))]
+
+
 @case()
 def arrow_tensor_array(data, at):
     import numpy as np

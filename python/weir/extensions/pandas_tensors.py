@@ -534,13 +534,31 @@ class TensorArray(_Tensors, pd.api.extensions.ExtensionArray):  # type: ignore[m
         return (ArrowVariableShapedTensorArray if self.is_variable_shaped else ArrowTensorArray).from_numpy(self._tensor)
 
     def _formatter(self, boxed: bool = False) -> Callable[[Any], str]:
-        return lambda value: np.array2string(np.asarray(value), separator=", ").replace("\n", "")
+        width = _width(self._tensor)
+
+        def formatted(value: Any) -> str:
+            kinds = {"all": lambda element: _text(element).rjust(width)}
+            text = np.array2string(np.asarray(value, self._tensor.dtype), separator=", ", max_line_width=1 << 30, formatter=kinds)
+            return re.sub(r"\s*\n\s*", " ", text)
+
+        return formatted
 
     def __repr__(self) -> str:
         return repr(self._tensor)
 
     def __str__(self) -> str:
         return str(self._tensor)
+
+
+def _text(element: Any) -> str:
+    return "NaN" if element != element else str(element)
+
+
+def _width(tensors: Any) -> int:
+    """How long the longest text of an element is: a column of tensors that are printed below each other. Large ones stand as they are."""
+    if tensors.dtype.kind in "iu" and tensors.size:
+        return max(len(str(tensors.min())), len(str(tensors.max())))
+    return max(map(len, map(_text, tensors.flat)), default=0) if tensors.dtype.kind in "bfU" and tensors.size <= 100_000 else 0
 
 
 def _all_nan(array: Any) -> bool:
