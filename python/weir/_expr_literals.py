@@ -157,7 +157,7 @@ def check_type(name: str) -> None:
     import difflib
 
     near = difflib.get_close_matches(word, sorted(_TYPE_WORDS), 1, 0.5)
-    raise TypeError(f"{name!r} is not a type" + (f": did you mean {near[0]!r}? " if near else ": ") +
+    raise TypeError(f"target_type must be a ray.data.datatype.DataType, or stand for one: {name!r} is not a type" + (f": did you mean {near[0]!r}? " if near else ": ") +
                     "types are DataType's (DataType.int64(), DataType.string()), pyarrow's, or texts such as 'int64' and 'timestamp[us]'")
 
 

@@ -128,7 +128,7 @@ def _binary(expr: BinaryExpr, table: pyarrow.Table) -> Any:
     if expr.op is Operation.ADD and (_is_text(x) or _is_text(y)):
         for side in (x, y):
             if not _is_text(side) and not pa.types.is_null(side.type):
-                raise TypeError(f"{expr.describe()} joins texts, and one side is not string-like: pyarrow's {side.type}. cast(DataType.string()) makes texts of it")
+                raise TypeError(f"{expr.describe()} joins texts: expected string-like pyarrow values, got {side.type}. cast(DataType.string()) makes texts of it")
         return pc.binary_join_element_wise(pc.cast(x, pa.string()), pc.cast(y, pa.string()), "")
     names = {
         Operation.ADD: "add", Operation.SUB: "subtract", Operation.MUL: "multiply", Operation.DIV: "divide",

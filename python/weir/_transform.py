@@ -683,8 +683,8 @@ class Transforms:
             mapping = dict(zip(known, names))
         else:
             raise TypeError(f"rename_columns expected names to be either List[str] or Dict[str, str], got {type(names)}.")
-        if others := [name for pair in mapping.items() for name in pair if not isinstance(name, str)]:
-            raise ValueError(f"rename_columns requires both keys and values in the 'names' to be strings. {others[0]!r} is none.")
+        if not all(isinstance(name, str) for pair in mapping.items() for name in pair):
+            raise ValueError("rename_columns requires both keys and values in the 'names' to be strings.")
         remote_args("rename_columns", _resources(locals()), ray_remote_args, warns=True)
         words = [f"{quoted(old)}={quoted(new)}" for old, new in mapping.items() if old != new]
         return self._then(Step(self._op, "rename", words) if words else self._op)

@@ -126,8 +126,8 @@ class Preprocessor(abc.ABC):
             import warnings
 
             warnings.warn(
-                "`fit` has already been called on the preprocessor (or on one inside of a chain): what it has learnt is replaced",
-                stacklevel=2,
+                "`fit` has already been called on the preprocessor (or at least one contained preprocessors if this is a chain). "
+                "All previously fitted state will be overwritten!"
             )
         self._stat_computation_plan.reset()
         self.stats_ = {}

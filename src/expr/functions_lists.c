@@ -457,11 +457,14 @@ static int kernel_to_list(struct weir_call *call, struct weir_error *err)
 static int bind_to_list(struct weir_program *program, struct weir_node *node, struct weir_error *err)
 {
 	const struct weir_type *type = node->arguments[0]->type;
+	char name[96];
 
 	if (weir_node_is_none(node->arguments[0]))
 		return weir_bind_constant(program, node, type, NULL, err);
 	if (!is_list(type))
-		return refuse_list(program, node, "lists and arrays", err);
+		return weir_bind_fail(program, node, err, WEIR_E_TYPE,
+				      "to_list() can only be called on list-like columns, not on %s (%s)",
+				      weir_type_name(type, name, sizeof(name)), node->arguments[0]->text);
 	if (type->id != WEIR_FIXED_LIST) { /* it is one */
 		const char *text = node->text;
 		uint32_t number = node->number;

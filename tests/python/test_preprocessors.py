@@ -341,7 +341,7 @@ def test_nulls_need_an_imputer():
 
 def test_fit_again_warns_and_replaces():
     scaler = p.MinMaxScaler(["id"]).fit(weir.range(3))
-    with pytest.warns(UserWarning, match="`fit` has already been called"):
+    with pytest.warns(UserWarning, match="All previously fitted state will be overwritten!"):
         scaler.fit(weir.range(5))
     assert scaler.stats_ == {"min(id)": 0, "max(id)": 4}
     with warnings.catch_warnings():

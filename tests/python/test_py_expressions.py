@@ -4,6 +4,7 @@ import decimal
 import importlib
 import math
 import pickle
+import re
 
 import pytest
 from how_many import examples
@@ -603,8 +604,18 @@ def test_modules_under_the_other_name():
         importlib.import_module("weir.data.nosuch")
 
 
+def test_what_is_said_of_values_that_do_not_suit_has_rays_words():
+    import weir
+
+    ds = weir.from_items([{"name": "x", "age": 1}])
+    with pytest.raises(weir.exceptions.RayTaskError, match=re.escape("to_list() can only be called on list-like columns, not on int64 (age)")):
+        ds.with_column("l", col("age").arr.to_list()).take()
+    with pytest.raises(TypeError, match="expected string-like pyarrow values, got int64"):
+        evaluate(col("name") + col("age"), pa.table({"name": ["x"], "age": [1]}))
+
+
 def test_cast_to_what_is_no_type_fails_at_once():
-    with pytest.raises(TypeError, match="'unknown' is not a type: types are DataType's"):
+    with pytest.raises(TypeError, match="target_type must be a ray.data.datatype.DataType.*'unknown' is not a type: types are DataType's"):
         col("a").cast("unknown")
     with pytest.raises(TypeError, match="'intt64' is not a type: did you mean 'int64'?"):
         col("a").cast("intt64")
