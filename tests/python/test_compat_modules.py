@@ -164,6 +164,23 @@ def test_what_is_absent_says_so_when_it_is_used():
     assert lines == [text, text, text, "False <DatabricksUnityCatalog, which weir does not have>"]
 
 
+def test_names_of_rays_own_modules_are_things_to_be_called_and_annotated_with():
+    """A file with `x: Name[int]` in it can be imported, and a class that is not there says so: it was "'module' object is not callable"."""
+    assert run("""
+        import pyarrow
+        from ray.data._internal.execution.operators.map_transformer import MapTransformCallable
+        from ray.data._internal.logical.operators import JoinType, Read
+        from ray.data._internal.utils.arrow_utils import get_pyarrow_version
+        def f(transform: MapTransformCallable[int, list[int]] | None = None) -> None: pass
+        try:
+            Read()
+        except NotImplementedError as error:
+            print(error)
+        print(JoinType.INNER.name, str(get_pyarrow_version()) == pyarrow.__version__)
+    """).splitlines() == ["ray.data._internal.logical.operators.Read is a part of Ray that weir does not have; docs/parity.md says what it has",
+                          "INNER True"]
+
+
 def test_preprocessors_are_at_rays_places():
     assert run("""
         import ray, weir.preprocessors

@@ -28,6 +28,23 @@ def check_pyarrow_version() -> None:
     import pyarrow  # noqa: F401
 
 
+def get_pyarrow_version() -> Any:
+    """The version of pyarrow as the package `packaging` has versions; None: there is no pyarrow.
+
+    >>> get_pyarrow_version() is None or get_pyarrow_version().major >= 1
+    True
+    """
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        text = version("pyarrow")
+    except PackageNotFoundError:
+        return None
+    from packaging.version import Version
+
+    return Version(text)
+
+
 def is_local_scheme(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> bool:
     """Whether paths begin with local://; ValueError where some do and some do not.
 

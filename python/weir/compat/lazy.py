@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from importlib.machinery import PathFinder
 
 TYPE_CHECKING = False  # typing's own would have to be imported
 
@@ -35,6 +36,10 @@ class _AbsentMeta(type):
         if name.startswith("__") and name.endswith("__"):
             raise AttributeError(name)
         raise NotInWeir(cls.__doc__)
+
+    def __getitem__(cls, parameters: object) -> _AbsentMeta:
+        """Annotations may say Name[int]: they use nothing of it."""
+        return cls
 
     def __repr__(cls) -> str:
         return f"<{cls.__name__}, which weir does not have>"
@@ -95,10 +100,10 @@ def names(module: str, sources: str, public: str = "", only: bool = False, reaso
                 if found is not _NOTHING:
                     return found
             return absent(f"{module}.{name}", reason)
-        if not name.startswith("__") and hasattr(sys.modules[module], "__path__"):
-            found = _import(f"{module}.{name}")
-            if found is not None:
-                return found
+        folders = sys.modules[module].__dict__.get("__path__")
+        # A file, and not the finder of outside.py: for that, each name of Ray's own is a module.
+        if not name.startswith("__") and folders is not None and PathFinder.find_spec(f"{module}.{name}", folders) is not None:
+            return import_module(f"{module}.{name}")
         if not only and not name.startswith("_"):
             for source in sources.split():
                 found = _of_source(source, name)
