@@ -24,7 +24,9 @@ UserFunction = Callable[..., Any]
 
 
 def refuse(method: str, argument: str, why: str) -> None:
-    """Raises for an argument that weir does not obey: its name, or `name={'key': …}` where it is a part."""
+    """Raises for an argument that weir does not support. The error has its name, or `name={'key': …}` if it is a part
+    of one.
+    """
     raise WrongArgument(f"{method}({argument if '=' in argument else f'{argument}=…'}) is not supported: {why}")
 
 
@@ -41,8 +43,9 @@ _WITHOUT_MEANING = frozenset(
 def remote_args(
     method: str, arguments: Mapping[str, Any], extra: Mapping[str, Any] | None = None, warns: bool = False
 ) -> dict[str, Any]:
-    """num_cpus, num_gpus, memory, resources and runtime_env out of what Ray lets one say; unknown ones are refused by name.
-    `warns`: `extra` is a **ray_remote_args, which is outdated."""
+    """Takes num_cpus, num_gpus, memory, resources and runtime_env out of the arguments that Ray allows; unknown ones
+    are refused by name. `warns`: `extra` is a **ray_remote_args, which is outdated.
+    """
     merged = {name: value for name, value in arguments.items() if value is not None}
     is_outdated = bool(extra) and warns
     if extra is not None and not isinstance(extra, Mapping):
@@ -88,7 +91,7 @@ def _tell_of_concurrency(given: Any) -> None:
 
 
 def _warn_outdated(text: str) -> None:
-    """A RayDeprecationWarning at the line of the program that called."""
+    """Warns with a RayDeprecationWarning, at the line of the program that made the call."""
     from weir.util import RayDeprecationWarning
 
     _outdated.at_caller(text, RayDeprecationWarning)
@@ -108,7 +111,7 @@ def _asked(method: str, fn: Any) -> dict[str, Any]:
 
 
 def _custom(method: str, value: Any) -> dict[str, Any]:
-    """`resources`: amounts of what weir.init(resources=…) declared, which bound how many workers there are."""
+    """Checks `resources`: amounts of what weir.init(resources=…) declared, which bound the number of workers."""
     if not isinstance(value, Mapping):
         raise TypeError(f"{method}: resources is a dict of amounts by name, not {type(value).__name__}")
     for name in ("CPU", "GPU", "memory"):
@@ -122,7 +125,7 @@ def _custom(method: str, value: Any) -> dict[str, Any]:
 
 
 class Transforms:
-    """What Dataset inherits: one operator more a method."""
+    """What Dataset inherits: each method adds one operator."""
 
     _op: Op
     _context: DataContext
@@ -205,18 +208,20 @@ class Transforms:
         ray_remote_args_fn: Callable[[], dict[str, Any]] | None = None,
         **ray_remote_args: Any,
     ) -> Dataset:
-        """Calls a function for each row: a dict goes in, a dict comes out. It runs in worker processes.
+        """Calls a function for each row, in worker processes: a dict goes in, a dict comes out.
 
         Args:
-            fn: the function, or a class, which is made once in each worker and whose objects are called; may be async.
-            compute: a TaskPoolStrategy or an ActorPoolStrategy: how many workers. `concurrency` says the same in a word: n of them at most
-                (a class: exactly), or (m, n) for a class.
-            fn_args, fn_kwargs: what the function is given behind the row.
-            fn_constructor_args, fn_constructor_kwargs: what a class is made with.
-            num_cpus, num_gpus, memory, resources: what one worker takes of the session's, which bounds how many there are. `memory` in bytes.
+            fn: the function; or a class, of which each worker creates one object and calls it. It may be async.
+            compute: a TaskPoolStrategy or an ActorPoolStrategy, which says how many workers there are. `concurrency` is
+                a shorter way: n is at most n workers (for a class exactly n), and (m, n) a range, for a class.
+            fn_args, fn_kwargs: further arguments of the function, after the row.
+            fn_constructor_args, fn_constructor_kwargs: arguments of the class.
+            num_cpus, num_gpus, memory, resources: what one worker takes of the session's resources, which bounds the
+                number of workers. `memory` is in bytes.
             runtime_env: "env_vars" and "working_dir" of the workers.
-            label_selector, fallback_strategy, max_calls, accelerator_type: without effect on one machine.
-            ray_remote_args_fn, ray_remote_args: the same options by another way; docs/from-ray-data.md says which have an effect.
+            label_selector, fallback_strategy, max_calls, accelerator_type: no effect on one machine.
+            ray_remote_args_fn, ray_remote_args: another way to give the same options; docs/from-ray-data.md says which
+                have an effect.
 
         >>> import weir
         >>> weir.range(2).map(lambda row: {"double": row["id"] * 2}).take()
@@ -252,18 +257,20 @@ class Transforms:
         ray_remote_args_fn: Callable[[], dict[str, Any]] | None = None,
         **ray_remote_args: Any,
     ) -> Dataset:
-        """Calls a function for each batch: a dict of NumPy arrays (or what `batch_format` says) goes in, a dict of columns, a
-        DataFrame, a Table, or a generator of these comes out. A class is made once in each worker, and its objects are called.
+        """Calls a function for each batch, in worker processes. A dict of NumPy arrays goes in (or what `batch_format`
+        says); a dict of columns, a DataFrame, a Table, or a generator of these comes out. Of a class each worker
+        creates one object and calls it.
 
         Args:
-            batch_size: rows a batch; None: blocks as they are; "auto": about 16 MiB.
+            batch_size: rows in a batch; None: whole blocks; "auto": about 16 MiB.
             batch_format: "numpy" (the default), "pandas", "pyarrow", "torch" or None.
             zero_copy_batch: batches are read-only views of shared memory; False gives copies that may be written to.
-            udf_modifying_row_count: False promises as many rows as came in: then a limit behind it lets no more rows than that into it.
-            fn, compute, fn_args, fn_kwargs, fn_constructor_args, fn_constructor_kwargs, num_cpus, num_gpus, memory, concurrency, resources,
-                runtime_env and the rest: as for map().
+            udf_modifying_row_count: False promises that as many rows come out as went in, so that a limit after the
+                function bounds the rows that go into it.
+            fn, compute, fn_args, fn_kwargs, fn_constructor_args, fn_constructor_kwargs, num_cpus, num_gpus, memory,
+                concurrency, resources, runtime_env and the rest: as for map().
 
-        A number with nulls is a float with NaN in NumPy batches; docs/python.md has the other types.
+        In NumPy batches, a column of integers with nulls is float64 with NaN; docs/python.md has the other types.
 
         >>> import weir
         >>> ds = weir.range(4).map_batches(lambda batch: {"half": batch["id"] / 2}, batch_size=2)
@@ -285,7 +292,7 @@ class Transforms:
         )
 
     def map_batches_internal(self, fn: Any, **arguments: Any) -> Dataset:
-        """map_batches, by the name that Ray Data's own libraries call.
+        """map_batches, under the name that Ray Data's own libraries use.
 
         >>> import weir
         >>> weir.range(2).map_batches_internal(lambda batch: {"n": batch["id"] + 1}).take()
@@ -315,8 +322,8 @@ class Transforms:
         ray_remote_args_fn: Callable[[], dict[str, Any]] | None = None,
         **ray_remote_args: Any,
     ) -> Dataset:
-        """Calls a function for each row, which returns a list of rows, or yields them; none of them leaves the row out. The arguments are those
-        of map(): `fn`, `compute`, `concurrency` and so on.
+        """Calls a function for each row; it returns a list of rows, or yields them. If there are none, the row is
+        dropped. The arguments are those of map(): `fn`, `compute`, `concurrency` and so on.
 
         >>> import weir
         >>> weir.range(3).flat_map(lambda row: [row] * row["id"]).take()
@@ -349,12 +356,14 @@ class Transforms:
         ray_remote_args_fn: Callable[[], dict[str, Any]] | None = None,
         **ray_remote_args: Any,
     ) -> Dataset:
-        """Keeps the rows for which a function of the row, or an expression, is true; false and null drop.
+        """Keeps the rows for which a function of the row, or an expression, is true. Rows for which it is false or null
+        are dropped.
 
         Args:
-            fn: a function of a row (a dict), or a class of such. It runs in workers; the arguments behind it are those of map().
-            expr: in its place: `weir.col("id") > 2`, a pyarrow expression, or a text. It runs in the engine, without workers, and files leave
-                out what cannot match.
+            fn: a function of a row (a dict), or a class with such a function. It runs in workers; the further arguments
+                are those of map().
+            expr: an expression instead: `weir.col("id") > 2`, a pyarrow expression, or a string. It runs in the engine,
+                without workers, and parts of files in which nothing can match are not read.
 
         >>> import weir
         >>> weir.range(5).filter(expr=weir.col("id") > 2).take()
@@ -417,8 +426,8 @@ class Transforms:
 
         Args:
             column_name: its name.
-            expr: an expression (`weir.col("id") + 1`, `weir.lit("x")`), which runs in the engine; one of a `udf` in workers, for which `compute`,
-                `num_cpus` and the rest are, as for map().
+            expr: an expression (`weir.col("id") + 1`, `weir.lit("x")`), which runs in the engine. An expression with a
+                `udf` runs in workers, for which there are `compute`, `num_cpus` and the rest, as for map().
 
         >>> import weir
         >>> weir.range(2).with_column("next", weir.col("id") + 1).take()
@@ -442,7 +451,7 @@ class Transforms:
         runtime_env: dict[str, Any] | None = None,
         **ray_remote_args: Any,
     ) -> Dataset:
-        """Adds or replaces several columns; each expression sees the columns as they were.
+        """Adds or replaces several columns. Every expression sees the columns as they were before.
 
         >>> import weir
         >>> weir.range(2).with_columns({"a": weir.col("id") + 1, "b": weir.lit("x")}).take(1)
@@ -494,8 +503,9 @@ class Transforms:
     def _with_places(
         self, columns: Mapping[str, Any], predicate: Any, compute: Any, resources: Mapping[str, Any], name: str
     ) -> Dataset:
-        """Runs expressions in workers. What the engine alone can draw (random numbers, row numbers) becomes a column before, which
-        goes away after; a class of the user's makes it a pool of actors."""
+        """Runs expressions in workers. What only the engine can make (random numbers, row numbers) is put into a column
+        before, which is dropped afterwards. A class of the user's makes the workers a pool of actors.
+        """
         from weir._expr_python import Actor, Projector, Selector, has_class, split_places
 
         drawn, columns, predicate = split_places(columns, predicate)
@@ -533,7 +543,8 @@ class Transforms:
         runtime_env: dict[str, Any] | None = None,
         **ray_remote_args: Any,
     ) -> Dataset:
-        """Adds a column that a function makes of each batch. with_column does the same with an expression, much faster.
+        """Adds a column, which a function computes from each batch. with_column does the same with an expression, and
+        much faster.
 
         >>> import weir
         >>> weir.range(2).add_column("next", lambda batch: batch["id"] + 1, batch_format="numpy").take()
@@ -576,8 +587,8 @@ class Transforms:
         runtime_env: dict[str, Any] | None = None,
         **ray_remote_args: Any,
     ) -> Dataset:
-        """Keeps these columns, in this order. Of none of them as many rows are left: they have a column of nulls that the schema does not
-        show, as Ray Data's have.
+        """Keeps these columns, in this order. With no columns the number of rows stays: they have a column of nulls
+        that the schema does not show, as in Ray Data.
 
         >>> import weir
         >>> weir.from_items([{"a": 1, "b": 2, "c": 3}]).select_columns(["c", "a"]).take()
@@ -613,7 +624,7 @@ class Transforms:
         runtime_env: dict[str, Any] | None = None,
         **ray_remote_args: Any,
     ) -> Dataset:
-        """Leaves these columns out.
+        """Drops these columns.
 
         >>> import weir
         >>> weir.from_items([{"a": 1, "b": 2}]).drop_columns(["a"]).take()
@@ -656,7 +667,7 @@ class Transforms:
         runtime_env: dict[str, Any] | None = None,
         **ray_remote_args: Any,
     ) -> Dataset:
-        """Gives columns other names: a dict of old to new, or a list of all names.
+        """Renames columns: a dict of old to new names, or a list of all names.
 
         >>> import weir
         >>> weir.range(1).rename_columns({"id": "number"}).take()
@@ -690,7 +701,7 @@ class Transforms:
         return self._then(Step(self._op, "rename", words) if words else self._op)
 
     def _known_names(self) -> list[str] | None:
-        """The columns, where they are known without a run."""
+        """The names of the columns, if they are known without a run."""
         if not self._op.is_native:
             return None
         schema = self.schema()
@@ -699,7 +710,7 @@ class Transforms:
     # ---- transforming: rows and blocks ----
 
     def limit(self, limit: int) -> Dataset:
-        """The first rows; as soon as they are there, everything before stops.
+        """The first rows. As soon as they are there, everything before them stops.
 
         >>> import weir
         >>> weir.range(10**9).limit(2).take_all()
@@ -710,8 +721,8 @@ class Transforms:
         return self._then(Limit(self._op, min(max(0, int(limit)), ROWS_MAX)))
 
     def random_sample(self, fraction: float, *, seed: int | RandomSeedConfig | None = None) -> Dataset:
-        """Each row with the probability `fraction`; with a seed, the same rows in each run, and with a RandomSeedConfig others in each
-        run of the Dataset.
+        """Keeps each row with the probability `fraction`. With a seed these are the same rows in each run; with a
+        RandomSeedConfig they differ from run to run of the Dataset.
 
         >>> import weir
         >>> 400 < weir.range(1000).random_sample(0.5, seed=1).count() < 600
@@ -753,15 +764,16 @@ class Transforms:
         keys: str | list[str] | None = None,
         sort: bool = False,
     ) -> Dataset:
-        """Cuts the rows into so many blocks, or into blocks of so many rows. Their order stays, unless there are `keys`.
+        """Cuts the rows into a number of blocks, or into blocks of a number of rows. The rows keep their order, unless
+        there are `keys`.
 
         Args:
-            num_blocks: so many blocks, whose sizes differ by one row at most.
-            target_num_rows_per_block: blocks of so many rows, the last one aside; rows stream through.
+            num_blocks: the number of blocks, whose sizes differ by at most one row.
+            target_num_rows_per_block: the number of rows in a block, except the last; rows stream through.
             strict: for target_num_rows_per_block, whose blocks are exact in any case.
-            shuffle: rows are in a random order first, which is the same each time.
-            keys: rows that are equal in these columns, or in this one, come into one block, by a hash that is the same everywhere. Blocks that
-                get no row are not there.
+            shuffle: puts the rows in a random order first, which is the same each time.
+            keys: a column or several; rows that are equal in them come into the same block, by a hash that is the same
+                on every machine. Blocks without rows are left out.
             sort: with `keys`: each block is in the order of these columns.
 
         >>> import weir
@@ -826,7 +838,7 @@ def _has_class(expr: Expr) -> bool:
 
 
 def as_expression(expr: Any) -> Expr:
-    """A weir expression of a weir expression, a pyarrow expression or a text."""
+    """A weir expression, made from a weir expression, a pyarrow expression or a string."""
     from weir.expressions import Expr
 
     if isinstance(expr, Expr):

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class SaveMode(str, enum.Enum):
-    """What a write does where something is already: add to it, replace it, leave it, or refuse.
+    """What a write does if something is there already: add to it, replace it, leave it alone, or refuse.
 
     >>> import weir
     >>> weir.SaveMode("overwrite")
@@ -57,7 +57,7 @@ class SaveMode(str, enum.Enum):
 
 
 class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
-    """Rows that are read, transformed and handed out in a stream.
+    """Rows that are read, transformed and handed out as a stream.
 
     Made by weir.range, weir.read_parquet and the like.
 
@@ -118,7 +118,7 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
     # ---- consuming: a few rows ----
 
     def take(self, limit: int = 20) -> list[dict[str, Any]]:
-        """The first rows, at most `limit`, as a list of dicts. Only as much is read and computed as they need.
+        """The first rows, at most `limit`, as a list of dicts. Only what they need is read and computed.
 
         >>> import weir
         >>> weir.range(100).take(2)
@@ -134,7 +134,7 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         return rows
 
     def take_all(self, limit: int | None = None) -> list[dict[str, Any]]:
-        """All rows, as a list; ValueError if there are more than `limit`.
+        """All rows, as a list. ValueError if there are more than `limit`.
 
         >>> import weir
         >>> weir.range(2).take_all()
@@ -151,7 +151,8 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         return rows
 
     def take_batch(self, batch_size: int = 20, *, batch_format: str | None = "default") -> Any:
-        """The first rows, at most `batch_size`, as one batch of a `batch_format` (as for map_batches). ValueError where there are none.
+        """The first rows, at most `batch_size`, as one batch in a `batch_format` (as for map_batches). ValueError if
+        there are none.
 
         >>> import weir
         >>> weir.range(100).take_batch(3)
@@ -169,7 +170,7 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         return _formats.to_format(run.own(_blocks.joined(batches)), batch_format, True, arrow_backed, frames=bool(_plan.rules_of(self._op)))
 
     def show(self, limit: int = 20) -> None:
-        """Prints the first rows, at most `limit`, a line each.
+        """Prints the first rows, at most `limit`, one per line.
 
         >>> import weir
         >>> weir.range(2).show()
@@ -182,7 +183,7 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
     # ---- consuming: about the data ----
 
     def count(self) -> int:
-        """The number of rows. Of Parquet files that nothing else is done with, it comes from their footers.
+        """The number of rows. For Parquet files without further steps it comes from their footers.
 
         >>> import weir
         >>> weir.range(10).count()
@@ -199,11 +200,12 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         return run.count()
 
     def schema(self, fetch_if_missing: bool = True) -> Schema | None:
-        """The columns: of native plans without a run; behind functions, the first row goes through all of them, or the first block
-        where a function fails with a single row, or makes nulls or empty lists of it. None: there are no rows.
+        """The columns and their types; None if there are no rows. Native plans need no run. After functions, the first
+        row goes through all of them; if a function fails with a single row, or makes nulls or empty lists of it, the
+        first block does.
 
         Args:
-            fetch_if_missing: False: None, too, where a file that says nothing of its columns would have to be read for them.
+            fetch_if_missing: False: None also where files that do not state their columns would have to be read.
 
         >>> import weir
         >>> weir.range(10).schema().names
@@ -255,7 +257,7 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         return Schema(run.empty) if run.empty is not None else None
 
     def _try_schema(self, run: _run.Run, may_fail: bool) -> Schema | None:
-        """That of the first rows of a run; None: there are none, or a function wants more of them."""
+        """The schema of the first rows of a run. None: there are none, or a function needs more of them."""
         run.is_trial = may_fail
         try:
             return next((Schema(batch) for batch in run), None)
@@ -277,7 +279,7 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         return schema.names if schema is not None else None
 
     def size_bytes(self) -> int:
-        """How many bytes the rows take in memory: everything runs for it.
+        """How many bytes the rows take in memory. This runs the whole plan.
 
         >>> import weir
         >>> weir.range(10).size_bytes()
@@ -331,10 +333,11 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         """The sum of a column, or of several.
 
         Args:
-            on: a column's name; a list of names, or None for all columns: a dict by names like "sum(a)".
-            ignore_nulls: False: one null makes the result None.
+            on: a column's name; or a list of names, or None for all columns, which gives a dict with names like
+                "sum(a)".
+            ignore_nulls: False: a null makes the result None.
 
-        None where there is no value. NaN is a number like others here.
+        None if there are no values. A NaN makes the sum NaN.
 
         >>> import weir
         >>> weir.range(10).sum("id"), weir.range(0).sum("id")
@@ -345,7 +348,7 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         return self._aggregate("sum", on, ignore_nulls)
 
     def min(self, on: str | list[str] | None = None, ignore_nulls: bool = True) -> Any:
-        """The smallest value; NaN only where there is nothing else. `on`, `ignore_nulls` and None: as for sum().
+        """The smallest value. NaN only if there is nothing else. `on`, `ignore_nulls` and None: as for sum().
 
         >>> import weir
         >>> weir.range(10).min("id")
@@ -354,7 +357,7 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         return self._aggregate("min", on, ignore_nulls)
 
     def max(self, on: str | list[str] | None = None, ignore_nulls: bool = True) -> Any:
-        """The largest value; NaN only where there is nothing else. `on`, `ignore_nulls` and None: as for sum().
+        """The largest value. NaN only if there is nothing else. `on`, `ignore_nulls` and None: as for sum().
 
         >>> import weir
         >>> weir.from_items([{"a": float("nan")}, {"a": 1.0}]).max("a")
@@ -372,7 +375,8 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         return self._aggregate("mean", on, ignore_nulls)
 
     def std(self, on: str | list[str] | None = None, ddof: int = 1, ignore_nulls: bool = True) -> Any:
-        """The standard deviation, of a sample unless ddof=0; of one value NaN. `on`, `ignore_nulls` and None: as for sum().
+        """The standard deviation: of a sample, or with ddof=0 of all there is. For one value it is NaN. `on`,
+        `ignore_nulls` and None: as for sum().
 
         >>> import weir
         >>> weir.range(3).std("id")
@@ -383,7 +387,7 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         return self._aggregate("std", on, ignore_nulls, ddof)
 
     def aggregate(self, *aggs: AggregateFn) -> dict[str, Any] | None:
-        """Several aggregations in one pass, by their names; None when there are no rows.
+        """Several aggregations in one pass, as a dict by their names; None if there are no rows.
 
         >>> import weir
         >>> from weir.aggregate import Max, Sum
@@ -399,10 +403,11 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         return _aggregate.aggregated(self, aggs)
 
     def groupby(self, key: str | list[str] | None, num_partitions: int | None = None) -> GroupedData:
-        """The rows by groups: those that are equal in a column, or in several. None, or no column: all rows are one group.
+        """Groups the rows that are equal in a column, or in several. With None, or without columns, all rows are one
+        group.
 
-        `num_partitions`: so many blocks of the result, where it is kept (materialize) and has as many rows. How the groups are
-        divided while they are made depends on what memory and processors there are.
+        `num_partitions`: the number of blocks of the result, if it is materialized and has as many rows. How groups are
+        divided while they are made depends on memory and processors.
 
         >>> import weir
         >>> ds = weir.from_items([{"k": "a", "x": 1}, {"k": "b", "x": 2}, {"k": "a", "x": 3}])
@@ -414,8 +419,9 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         return grouped_by(self, key, num_partitions)
 
     def unique(self, column: str, ignore_nulls: bool = False) -> list[Any]:
-        """The different values of a column; None is one of them, unless ignore_nulls. Few come in an order: of their rows, where it is
-        known that there are few of these, else their own; many in none.
+        """The distinct values of a column, None among them unless ignore_nulls is set. A small number of values comes
+        in an order: that of the rows if these are known to be few, otherwise that of the values. Many values come in no
+        particular order.
 
         >>> import weir
         >>> weir.from_items([3, 1, 2, 1]).unique("item")
@@ -438,7 +444,7 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
     # ---- consuming: everything ----
 
     def iterator(self) -> DataIterator:
-        """This Dataset for code that only consumes.
+        """This Dataset, for code that only consumes it.
 
         >>> import weir
         >>> [row["id"] for row in weir.range(2).iterator().iter_rows()]
@@ -469,8 +475,8 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         local_shuffle_seed: int | None = None,
         _collate_fn: Callable[[Any], Any] | None = None,
     ) -> Iterable[Any]:
-        """Batches of `batch_size` rows; None: one a block. See DataIterator.iter_batches. `batch_format` None gives what was
-        given: frames of from_pandas, else pyarrow.Tables.
+        """Batches of `batch_size` rows; with None each block is one. See DataIterator.iter_batches. With `batch_format`
+        None, rows of from_pandas come as frames and all others as pyarrow.Tables.
 
         >>> import weir
         >>> [batch["id"].tolist() for batch in weir.range(5).iter_batches(batch_size=2, drop_last=True)]
@@ -614,20 +620,24 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         mode: SaveMode | str = SaveMode.APPEND,
         **arrow_parquet_args: Any,
     ) -> None:
-        """Writes Parquet files into a folder. They appear all at once, complete, when everything has gone well.
+        """Writes Parquet files into a folder. They appear complete and all at once, when the write has succeeded.
 
         Args:
-            path: the folder. Of no rows nothing is written.
+            path: the folder. If there are no rows, nothing is written.
             partition_cols: columns that become folders like `year=2024/`.
-            mode: what to do where the folder is there: "append" (the default), "overwrite", "ignore", "error".
-            min_rows_per_file, max_rows_per_file, min_bytes_per_file: how large files are; the least as far as there are rows.
+            mode: what to do if the folder exists: "append" (the default), "overwrite", "ignore", "error".
+            min_rows_per_file, max_rows_per_file, min_bytes_per_file: bounds on the size of files; the lower ones hold
+                as long as there are rows.
             filename_provider: names the files (docs/extending.md).
-            filesystem: one of pyarrow.fs or fsspec: files are made here and copied there.
-            arrow_parquet_args: compression, compression_level, row_group_size, use_dictionary and others; what the engine's writer does not
-                have, pyarrow writes, in workers; what neither has is refused. `arrow_parquet_args_fn` returns more of them.
-            try_create_dir, concurrency, ray_remote_args, arrow_open_stream_args: as Ray Data has them, mostly of no consequence here.
-            python_objects: (one of arrow_parquet_args) "pickle": columns of Python objects are written as bytes, each the pickle of its object, and
-                read back as bytes. Whoever trusts the file unpickles them: pickle.loads(row["x"]). Without it such a column is an error.
+            filesystem: one of pyarrow.fs or fsspec; the files are made here and copied there.
+            arrow_parquet_args: compression, compression_level, row_group_size, use_dictionary and others. pyarrow writes
+                the files, in workers, if the engine's writer does not have one of them; what neither has is refused.
+                `arrow_parquet_args_fn` returns more of them.
+            try_create_dir, concurrency, ray_remote_args, arrow_open_stream_args: as in Ray Data, mostly without effect
+                here.
+            python_objects: (one of arrow_parquet_args) "pickle": columns of Python objects are written as bytes, each
+                the pickle of its object, and read back as bytes. A program that trusts the file unpickles them:
+                pickle.loads(row["x"]). Without this argument such a column is an error.
 
         >>> import tempfile, weir
         >>> folder = tempfile.mkdtemp()
@@ -655,8 +665,8 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         mode: SaveMode | str = SaveMode.APPEND,
         **arrow_csv_args: Any,
     ) -> None:
-        """Writes CSV files into a folder. `arrow_csv_args`: `write_options` of pyarrow.csv; `path`, `mode` and the other arguments are those of
-        write_parquet().
+        """Writes CSV files into a folder. `arrow_csv_args`: `write_options` of pyarrow.csv; `path`, `mode` and the
+        other arguments are those of write_parquet().
 
         >>> import tempfile, weir
         >>> folder = tempfile.mkdtemp()
@@ -684,8 +694,9 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         mode: SaveMode | str = SaveMode.APPEND,
         **pandas_json_args: Any,
     ) -> None:
-        """Writes JSON lines into a folder: an object a row. `pandas_json_args`: those of pandas.DataFrame.to_json; with others than `compression`
-        pandas writes the files, in workers. `path`, `mode` and the other arguments are those of write_parquet().
+        """Writes JSON lines into a folder: one object per row. `pandas_json_args`: those of pandas.DataFrame.to_json; with
+        any other than `compression`, pandas writes the files, in workers. `path`, `mode` and the other arguments are
+        those of write_parquet().
 
         >>> import tempfile, weir
         >>> folder = tempfile.mkdtemp()
@@ -701,7 +712,7 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
 
     @property
     def context(self) -> DataContext:
-        """The settings with which it was made.
+        """The settings that it was made with.
 
         >>> import weir
         >>> weir.range(3).context.max_errored_blocks
@@ -711,7 +722,7 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
 
     @property
     def name(self) -> str | None:
-        """What set_name() has called it.
+        """The name that set_name() has given it.
 
         >>> import weir
         >>> weir.range(3).name is None
@@ -731,7 +742,7 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         self._name = name
 
     def get_dataset_id(self) -> str:
-        """A text that no other Dataset has.
+        """A text that identifies this Dataset; no other one has it.
 
         >>> import weir
         >>> weir.range(3).get_dataset_id().startswith("dataset_")
@@ -761,8 +772,8 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         return _stats.text(self)
 
     def explain(self) -> None:
-        """Prints the plan as it was written and as it runs; then what the engine makes of it, or of the part in front of the first
-        function: what was pushed where, estimates.
+        """Prints the plan as it was written and as it runs; then what the engine makes of it, or of the part before the
+        first function: what was pushed where, and estimates.
 
         >>> import weir
         >>> weir.range(3).limit(2).explain()  # doctest: +ELLIPSIS
@@ -777,7 +788,7 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         print(_stats.explained(self))
 
     def has_serializable_lineage(self) -> bool:
-        """Whether it can be pickled anywhere: not if its rows are only here.
+        """Whether the plan can be pickled and used anywhere. It cannot if its rows are only in this process.
 
         >>> import weir
         >>> weir.range(3).has_serializable_lineage(), weir.from_items([1]).has_serializable_lineage()
@@ -800,7 +811,8 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
 
     @staticmethod
     def deserialize_lineage(serialized_ds: bytes) -> Dataset:
-        """The Dataset of serialize_lineage(). Like pickle, it runs what the bytes say: only for bytes of one's own.
+        """The Dataset from serialize_lineage(). As with pickle, reading runs code that is in the bytes: use it only for
+        bytes that you trust.
 
         >>> import weir
         >>> weir.Dataset.deserialize_lineage(weir.range(2).serialize_lineage()).take()
@@ -843,7 +855,7 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
 
 
 class MaterializedDataset(Dataset):
-    """A Dataset whose rows are there: it can be consumed again and again without running anything.
+    """A Dataset whose rows are kept: it can be consumed again and again without running anything.
 
     >>> import weir
     >>> weir.from_items([1, 2, 3]).count()
@@ -888,7 +900,7 @@ def _count_of(value: Any, name: str) -> int:
 
 
 def _no_limit(limit: int | None) -> int | None:
-    """float("inf") is a limit, too: none."""
+    """float("inf") is accepted as a limit, and means that there is none."""
     return None if limit is None or limit == float("inf") else limit
 
 
@@ -905,7 +917,7 @@ FEW_ROWS = 100  # that are looked at then
 
 
 def _tells_columns(op: Op) -> bool:
-    """Whether the columns are known without reading rows: Parquet files say what theirs are, CSV and JSON files do not."""
+    """Whether the columns are known without reading rows. Parquet files state theirs; CSV and JSON files do not."""
     if isinstance(op, Zip):
         return all(map(_tells_columns, op.inputs))
     return op.is_native and not any(isinstance(source, _plan.Read) and source.format != "parquet" for source in _plan.walk(op))

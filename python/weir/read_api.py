@@ -51,8 +51,8 @@ ITEMS_BYTES_MAX = 8 << 20  # of a block
 def range(
     n: int | float, *, parallelism: int = -1, concurrency: int | None = None, override_num_blocks: int | None = None
 ) -> Dataset:
-    """The numbers from 0 to n - 1, in a column `id`. `override_num_blocks`: in so many blocks; `parallelism` is its older name. `concurrency`
-    is of no consequence.
+    """The numbers from 0 to n - 1, in a column `id`. `override_num_blocks` is the number of blocks, and `parallelism`
+    its older name. `concurrency` has no effect.
 
     >>> import weir
     >>> weir.range(3).take()
@@ -91,7 +91,7 @@ def range_tensor(
     concurrency: int | None = None,
     override_num_blocks: int | None = None,
 ) -> Dataset:
-    """n tensors of a shape, in a column `data`; the i-th is filled with i.
+    """n tensors of one shape, in a column `data`; tensor number i is filled with i.
 
     >>> import weir
     >>> weir.range_tensor(2, shape=(2, 2)).take_batch()["data"].shape
@@ -115,8 +115,9 @@ def range_tensor(
 def from_items(
     items: Sequence[Any], *, parallelism: int = -1, override_num_blocks: int | None = None
 ) -> MaterializedDataset:
-    """A row for each item: dicts are rows, anything else is a column `item`. Each item is a block, up to 200 of them
-    (read_op_min_num_blocks), or as many as `override_num_blocks` says; items of different blocks may have different columns.
+    """Makes one row of each item: a dict becomes a row, anything else the value of a column `item`. Each item is a
+    block, up to 200 blocks (read_op_min_num_blocks) or as many as `override_num_blocks` says. Items in different blocks
+    may have different columns.
 
     >>> import weir
     >>> weir.from_items([{"a": 1}, {"a": 2}]).take()
@@ -149,7 +150,9 @@ def from_items(
 
 
 def _without_null_types(rows: list[Any], batches: list[Any]) -> list[Any]:
-    """Blocks in which a column has only None have the type that the others give it. Columns that differ otherwise stay as they are."""
+    """Gives a column that has only None in some blocks the type that it has in the others. Blocks whose columns differ
+    otherwise stay as they are.
+    """
     from weir import _blocks
     from weir._weir import batch_from_rows
 
@@ -171,7 +174,7 @@ def _without_null_types(rows: list[Any], batches: list[Any]) -> list[Any]:
 
 
 def _even(rows: list[Any], count: int) -> Iterator[list[Any]]:
-    """So many parts of a list; those that have one more come first."""
+    """Cuts a list into so many parts; those that have one item more come first."""
     size, more = divmod(len(rows), max(count, 1))
     at = 0
     for i in builtins.range(count):
@@ -179,8 +182,8 @@ def _even(rows: list[Any], count: int) -> Iterator[list[Any]]:
 
 
 def from_pandas(dfs: pandas.DataFrame | list[pandas.DataFrame], override_num_blocks: int | None = None) -> MaterializedDataset:
-    """The rows of a DataFrame, or of several (`dfs`): a block each, or `override_num_blocks` in all. to_pandas() gives them back with their
-    own dtypes and index.
+    """The rows of a DataFrame, or of several (`dfs`). Each frame is a block, or there are `override_num_blocks` in all.
+    to_pandas() gives them back with their own dtypes and index.
 
     >>> import pandas as pd, weir
     >>> weir.from_pandas(pd.DataFrame({"a": [1, 2]})).take()
@@ -201,8 +204,9 @@ def from_pandas(dfs: pandas.DataFrame | list[pandas.DataFrame], override_num_blo
 
 
 def from_arrow(tables: Any, *, override_num_blocks: int | None = None) -> MaterializedDataset:
-    """The rows of anything that has `__arrow_c_stream__` or `__arrow_c_array__` (pyarrow, Polars, DuckDB, nanoarrow), of an
-    Arrow IPC stream as bytes, or of a list of these (`tables`): a block each, or `override_num_blocks` in all. Nothing is copied.
+    """The rows of anything that has `__arrow_c_stream__` or `__arrow_c_array__` (pyarrow, Polars, DuckDB, nanoarrow),
+    of an Arrow IPC stream as bytes, or of a list of these (`tables`). Each is a block, or there are
+    `override_num_blocks` in all. Nothing is copied.
 
     >>> import pyarrow as pa, weir
     >>> weir.from_arrow(pa.table({"a": [1, 2]})).take()
@@ -245,7 +249,7 @@ def _from_ipc(data: bytes) -> list[Batch]:
 
 
 def from_numpy(ndarrays: numpy.ndarray[Any, Any] | list[numpy.ndarray[Any, Any]]) -> MaterializedDataset:
-    """The elements of an array along its first dimension, in a column `data`; of a list, a block for each array.
+    """The elements of an array along its first dimension, in a column `data`. Of a list of arrays, each is a block.
 
     >>> import numpy as np, weir
     >>> weir.from_numpy(np.arange(2)).take()
@@ -264,7 +268,7 @@ def from_numpy(ndarrays: numpy.ndarray[Any, Any] | list[numpy.ndarray[Any, Any]]
 
 
 def from_blocks(blocks: list[Any]) -> MaterializedDataset:
-    """A Dataset of these blocks: pandas DataFrames and Arrow tables.
+    """A Dataset made of these blocks, which are pandas DataFrames or Arrow tables.
 
     >>> import pyarrow as pa, weir
     >>> weir.from_blocks([pa.table({"a": [1]}), pa.table({"a": [2]})]).num_blocks()
@@ -321,7 +325,7 @@ def _num_blocks(parallelism: int, override_num_blocks: int | None) -> int | None
 
 
 def _warn_many(blocks: int) -> None:
-    """Blocks that are many more than CPUs cost more than they bring."""
+    """Warns of many more blocks than CPUs, which cost more than they help."""
     import logging
 
     cpus = _session.current().num_cpus
@@ -425,7 +429,7 @@ def _read(
 
 
 def _local(method: str, arguments: Mapping[str, Any]) -> Any:
-    """The paths on this machine: of files of others, those of copies."""
+    """The paths on this machine; for files of other file systems, those of their copies."""
     try:
         return local_paths(arguments.get("filesystem"), arguments["paths"], bool(arguments.get("ignore_missing_paths", False)))
     except WrongArgument as error:
@@ -491,16 +495,18 @@ def read_parquet(
 
     Args:
         catalog: a weir.catalog.Catalog, which knows where the table is that `paths` names.
-        columns: only these.
-        filter: (one of arrow_parquet_args) an expression of weir or pyarrow, or a text, of any columns of the files. Row groups and pages
-            in which no row can match are not read.
-        partitioning: how folders name columns; values are texts unless its field_types say otherwise. None: they do not.
+        columns: read only these columns.
+        filter: (one of arrow_parquet_args) an expression of weir or pyarrow, or a string, over any columns of the
+            files. Row groups and pages in which no row can match are not read.
+        partitioning: how folder names become columns. Their values are strings, unless field_types says otherwise.
+            None: there are no such columns.
         include_paths: adds a column `path`.
-        coerce_int96_timestamp_unit: (one of arrow_parquet_args) "us", say: the timestamps of old files reach beyond 1677 to 2262.
-        schema: (one of arrow_parquet_args) a pyarrow.Schema: these columns, in this order, cast to these types, null where a file
-            lacks them; then the columns of folders.
-        include_row_hash: adds a column `row_hash`, a number of 64 bits made of the file's path and the row's place in it, the same each time.
-            The files are then read by pyarrow, in workers.
+        coerce_int96_timestamp_unit: (one of arrow_parquet_args) a unit such as "us", for old files whose timestamps lie
+            outside the years 1677 to 2262.
+        schema: (one of arrow_parquet_args) a pyarrow.Schema: the result has these columns, in this order, cast to these
+            types, null where a file lacks one; the columns of folders follow.
+        include_row_hash: adds a column `row_hash`, a 64-bit number made from the file's path and the row's position in
+            it, the same each time. The files are then read by pyarrow, in workers.
         tensor_column_schema: columns of bytes that are tensors: {column: (element type, shape)}.
         shuffle: "files" reads the files in random order.
 
@@ -551,7 +557,7 @@ def read_parquet(
 
 
 def _parquet_options(given: dict[str, Any]) -> list[tuple[str, str | None]]:
-    """The engine's words for what pyarrow's formats are told, taken out of the arguments."""
+    """Takes the options of pyarrow's Parquet reader out of the arguments, and returns them as options of the engine."""
     more = given.pop("dataset_kwargs", None) or {}
     if more:
         _outdated.warn("`dataset_kwargs` of read_parquet is deprecated in Ray Data: give its arguments to read_parquet")
@@ -617,22 +623,25 @@ def read_csv(
     ray_remote_args: dict[str, Any] | None = None,
     **arrow_csv_args: Any,
 ) -> Dataset:
-    """Reads CSV files. Types are found in their rows: integers, floats, booleans, dates and times, else texts. Empty cells are
-    null, and among texts empty ones.
+    """Reads CSV files. Types are inferred from the rows: integers, floats, booleans, dates and times, otherwise
+    strings. Empty cells are null; in columns of strings they are empty strings.
 
     Args:
-        paths: a file, a folder (all files below it whose names do not begin with "." or "_"), a pattern, or a list of these.
-        partitioning: how folders name columns; by default "year=2024/" does, as texts unless its field_types say otherwise. None: they do not.
-        partition_filter: a PathPartitionFilter: which files, by their folders.
+        paths: a file, a folder (all files below it whose names do not begin with "." or "_"), a pattern, or a list of
+            these.
+        partitioning: how folder names become columns. By default folders like "year=2024/" do, with strings as values
+            unless field_types says otherwise. None: there are no such columns.
+        partition_filter: a PathPartitionFilter, which chooses files by their folders.
         file_extensions: only files of a folder that end in one of these.
         include_paths: adds a column `path`.
-        ignore_missing_paths: paths that are not there are left out; else they are a FileNotFoundError at once.
+        ignore_missing_paths: skips paths that do not exist; otherwise they raise a FileNotFoundError at once.
         shuffle: "files" or a FileShuffleConfig reads the files in random order.
-        override_num_blocks: how many blocks, as far as the files allow; `parallelism` is its older name.
-        filesystem: one of pyarrow.fs or fsspec; files of other machines are copied first.
-        arrow_open_stream_args: {"compression": …} for files whose names do not tell it.
+        override_num_blocks: the number of blocks, as far as the files allow; `parallelism` is its older name.
+        filesystem: one of pyarrow.fs or fsspec; remote files are copied first.
+        arrow_open_stream_args: {"compression": …} for files whose names do not show it.
         arrow_csv_args: read_options, parse_options and convert_options of pyarrow.csv.
-        num_cpus, num_gpus, memory, concurrency, resources, ray_remote_args and the rest: of no consequence: reads run in the engine's threads.
+        num_cpus, num_gpus, memory, concurrency, resources, ray_remote_args and the rest: no effect, since reads run in
+            the engine's threads.
 
     >>> import os, tempfile, weir
     >>> path = os.path.join(tempfile.mkdtemp(), "a.csv")
@@ -718,10 +727,12 @@ def read_json(
     ray_remote_args: dict[str, Any] | None = None,
     **arrow_json_args: Any,
 ) -> Dataset:
-    """Reads JSON files: objects a line each, or one array of objects. `lines=True` insists on lines, which may be arrays, too: the columns are
-    "0", "1" and so on then. With it, values of one name that have no type in common (a text here, a list there) stay what they are, where
-    the first MiB of the first file has such; elsewhere they are an error. And texts that read like dates are dates only in columns whose names
-    say so (`date`, `datetime`, `modified`, `timestamp…`, `…_at`, `…_time`); without `lines=True`, in all.
+    """Reads JSON files: one object per line, or one array of objects.
+
+    `lines=True` insists on lines. A line may then also be an array, whose columns are "0", "1" and so on. Values of one
+    name that have no type in common (a string here, a list there) stay what they are if the first MiB of the first file
+    has some; otherwise they are an error. Strings that look like dates become dates only in columns whose names say so
+    (`date`, `datetime`, `modified`, `timestamp…`, `…_at`, `…_time`); without `lines=True`, in all columns.
 
     >>> import os, tempfile, weir
     >>> path = os.path.join(tempfile.mkdtemp(), "a.json")
@@ -774,9 +785,9 @@ def read_text(
     """Reads lines of text, in a column `text`.
 
     Args:
-        encoding: of the files.
-        drop_empty_lines: False keeps them.
-        paths, partitioning (here none by default), include_paths and the rest: as for read_csv().
+        encoding: the encoding of the files.
+        drop_empty_lines: False keeps empty lines.
+        paths, partitioning (none by default here), include_paths and the rest: as for read_csv().
 
     >>> import os, tempfile, weir
     >>> path = os.path.join(tempfile.mkdtemp(), "a.txt")
@@ -821,8 +832,8 @@ def read_binary_files(
     runtime_env: dict[str, Any] | None = None,
     ray_remote_args: dict[str, Any] | None = None,
 ) -> Dataset:
-    """Reads whole files: a row each, in a column `bytes`. `paths`, `partitioning` (here none by default), `include_paths` and the rest: as for
-    read_csv().
+    """Reads whole files: each is a row with a column `bytes`. `paths`, `partitioning` (none by default here),
+    `include_paths` and the rest: as for read_csv().
 
     >>> import os, tempfile, weir
     >>> path = os.path.join(tempfile.mkdtemp(), "a.bin")
@@ -866,10 +877,10 @@ def read_images(
     """Reads images, in a column `image`: arrays of height × width × channels. Pillow decodes them, in workers.
 
     Args:
-        size: (height, width) that all are brought to; else they keep their own.
-        mode: a Pillow mode that all are brought to, such as "RGB" or "L".
+        size: (height, width) to which all images are resized; by default they keep their own sizes.
+        mode: a Pillow mode to which all images are converted, such as "RGB" or "L".
         include_paths: adds a column `path`.
-        file_extensions: only files that end in one of these; png, jpg, jpeg, tif, tiff, bmp and gif unless it says otherwise.
+        file_extensions: only files that end in one of these; by default png, jpg, jpeg, tif, tiff, bmp and gif.
         num_cpus, num_gpus, memory, concurrency: of the workers, as for map(). `paths` and the rest: as for read_csv().
 
     >>> import os, tempfile, weir
