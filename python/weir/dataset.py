@@ -7,7 +7,6 @@ before somebody wants rows, and every consumption runs everything anew; material
 from __future__ import annotations
 
 import copy as copy_module
-import enum
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -25,6 +24,8 @@ from weir._plan import Blocks, Limit, Op, Read, Step
 from weir._splits import Splits
 from weir._transform import Transforms
 from weir._weir import TypeMismatchError, batch_from_columns, batch_zip
+from weir._writes import SaveMode as SaveMode
+from weir._writes import Writes
 from weir._zip import Zip
 from weir.context import DataContext
 from weir.schema import Schema
@@ -40,23 +41,7 @@ if TYPE_CHECKING:
     from weir.iterator import DataIterator
 
 
-class SaveMode(str, enum.Enum):
-    """What a write does if something is there already: add to it, replace it, leave it alone, or refuse.
-
-    >>> import weir
-    >>> weir.SaveMode("overwrite")
-    <SaveMode.OVERWRITE: 'overwrite'>
-    """
-
-    CREATE = "create"
-    APPEND = "append"
-    OVERWRITE = "overwrite"
-    IGNORE = "ignore"
-    ERROR = "error"
-    UPSERT = "upsert"
-
-
-class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
+class Dataset(Transforms, Splits, Writes, Conversions, Legacy, Exchanges, Joins):
     """Rows that are read, transformed and handed out as a stream.
 
     Made by weir.range, weir.read_parquet and the like.
@@ -597,116 +582,6 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         from weir._stream import stream
 
         return stream(self, requested_schema)
-
-    # ---- writing ----
-
-    def write_parquet(
-        self,
-        path: str,
-        *,
-        partition_cols: list[str] | None = None,
-        filesystem: Any = None,
-        catalog: Any = None,
-        try_create_dir: bool = True,
-        arrow_open_stream_args: dict[str, Any] | None = None,
-        filename_provider: Any = None,
-        arrow_parquet_args_fn: Callable[[], dict[str, Any]] | None = None,
-        min_rows_per_file: int | None = None,
-        max_rows_per_file: int | None = None,
-        min_bytes_per_file: int | None = None,
-        ray_remote_args: dict[str, Any] | None = None,
-        concurrency: int | None = None,
-        num_rows_per_file: int | None = None,
-        mode: SaveMode | str = SaveMode.APPEND,
-        **arrow_parquet_args: Any,
-    ) -> None:
-        """Writes Parquet files into a folder. They appear complete and all at once, when the write has succeeded.
-
-        Args:
-            path: the folder. If there are no rows, nothing is written.
-            partition_cols: columns that become folders like `year=2024/`.
-            mode: what to do if the folder exists: "append" (the default), "overwrite", "ignore", "error".
-            min_rows_per_file, max_rows_per_file, min_bytes_per_file: bounds on the size of files; the lower ones hold
-                as long as there are rows.
-            filename_provider: names the files (docs/extending.md).
-            filesystem: one of pyarrow.fs or fsspec; the files are made here and copied there.
-            arrow_parquet_args: compression, compression_level, row_group_size, use_dictionary and others. pyarrow writes
-                the files, in workers, if the engine's writer does not have one of them; what neither has is refused.
-                `arrow_parquet_args_fn` returns more of them.
-            try_create_dir, concurrency, ray_remote_args, arrow_open_stream_args: as in Ray Data, mostly without effect
-                here.
-            python_objects: (one of arrow_parquet_args) "pickle": columns of Python objects are written as bytes, each
-                the pickle of its object, and read back as bytes. A program that trusts the file unpickles them:
-                pickle.loads(row["x"]). Without this argument such a column is an error.
-
-        >>> import tempfile, weir
-        >>> folder = tempfile.mkdtemp()
-        >>> weir.range(1000).write_parquet(folder, mode="overwrite", compression="zstd")
-        >>> weir.read_parquet(folder).count()
-        1000
-        """
-        from weir import _write
-
-        _write.write(self, "parquet", locals())
-
-    def write_csv(
-        self,
-        path: str,
-        *,
-        filesystem: Any = None,
-        try_create_dir: bool = True,
-        arrow_open_stream_args: dict[str, Any] | None = None,
-        filename_provider: Any = None,
-        arrow_csv_args_fn: Callable[[], dict[str, Any]] | None = None,
-        min_rows_per_file: int | None = None,
-        ray_remote_args: dict[str, Any] | None = None,
-        concurrency: int | None = None,
-        num_rows_per_file: int | None = None,
-        mode: SaveMode | str = SaveMode.APPEND,
-        **arrow_csv_args: Any,
-    ) -> None:
-        """Writes CSV files into a folder. `arrow_csv_args`: `write_options` of pyarrow.csv; `path`, `mode` and the
-        other arguments are those of write_parquet().
-
-        >>> import tempfile, weir
-        >>> folder = tempfile.mkdtemp()
-        >>> weir.range(2).write_csv(folder)
-        >>> weir.read_csv(folder).take()
-        [{'id': 0}, {'id': 1}]
-        """
-        from weir import _write
-
-        _write.write(self, "csv", locals())
-
-    def write_json(
-        self,
-        path: str,
-        *,
-        filesystem: Any = None,
-        try_create_dir: bool = True,
-        arrow_open_stream_args: dict[str, Any] | None = None,
-        filename_provider: Any = None,
-        pandas_json_args_fn: Callable[[], dict[str, Any]] | None = None,
-        min_rows_per_file: int | None = None,
-        ray_remote_args: dict[str, Any] | None = None,
-        concurrency: int | None = None,
-        num_rows_per_file: int | None = None,
-        mode: SaveMode | str = SaveMode.APPEND,
-        **pandas_json_args: Any,
-    ) -> None:
-        """Writes JSON lines into a folder: one object per row. `pandas_json_args`: those of pandas.DataFrame.to_json; with
-        any other than `compression`, pandas writes the files, in workers. `path`, `mode` and the other arguments are
-        those of write_parquet().
-
-        >>> import tempfile, weir
-        >>> folder = tempfile.mkdtemp()
-        >>> weir.range(2).write_json(folder)
-        >>> weir.read_json(folder).take()
-        [{'id': 0}, {'id': 1}]
-        """
-        from weir import _write
-
-        _write.write(self, "json", locals())
 
     # ---- about the plan ----
 

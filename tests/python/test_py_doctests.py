@@ -19,7 +19,7 @@ MODULES = [name for name in MODULES if not name.startswith(("weir.core.", "weir.
 METHODS = {"weir._convert", "weir._exchange", "weir._splits", "weir._transform"}
 # Modules whose examples need more than NumPy.
 ARROW = {f"weir.{name}" for name in (
-    "_expr_nodes _expr_parse _expr_pyarrow _expr_python _expr_tree _expr_types _legacy _others _sources aggregate block block_columns block_groups "
+    "_expr_nodes _expr_parse _expr_pyarrow _expr_python _expr_tree _expr_types _legacy _others _sources aggregate block block_builders block_columns block_groups "
     "block_metadata block_order checkpoint checkpoint.checkpoint_filter checkpoint.interfaces collate_fn compat.inside context data_batch_conversion dataset "
     "dataset_pipeline datasource.arrow_files datasource.datasource datasource.file_based_datasource datasource.file_datasink datasource.listing datasource.partitioning "
     "datasource.ranges datasource.whole_files datatype expressions extensions extensions.arrow_arrays extensions.arrow_objects extensions.arrow_tensors "
