@@ -1,9 +1,9 @@
 /* frames: regions of 16 KiB and more, mapped from the kernel, kept warm for reuse.
  *
- * A fresh page costs more than decoding into it, so a frame that is given up stays mapped, on the list of its size
- * class, and the next one to want that class gets the one given up last, whose pages are likeliest to be in the cache.
- * Classes are 4 to a doubling up to 4 MiB and 16 above, so at most a fifth (a sixteenth) of a frame is beyond what was
- * asked for; it is charged with the rest, since an earlier user may have touched it:
+ * A fresh page costs more than decoding into it. So a frame that is freed stays mapped, on the list of its size class,
+ * and the next request of that class gets the frame that was freed last, whose pages are most likely still in the
+ * cache. There are 4 classes per doubling up to 4 MiB and 16 above, so at most a fifth (a sixteenth) of a frame is more
+ * than was asked for. That part is charged too, since an earlier user may have touched it:
  *
  *     16K 20K 24K 28K │ 32K 40K 48K 56K │ 64K 80K 96K 112K │ … │ 4M 4.25M 4.5M … 7.75M │ 8M 8.5M …
  *
@@ -11,26 +11,26 @@
  *             └────────── mapped ─────────┘                                frames back, as long as there are any;
  *                                                                          what was measured beside it (`beside`) too
  *
- * Where the exact class has no warm frame, a larger one of at most twice the size is cut and its tail unmapped; only
- * then a fresh one is mapped. Growing copies into a warm frame if there is one, else moves the pages with mremap, which
- * copies nothing. What is mapped never exceeds the most that was in use at once by more than WEIR_WARM_MAX, or a
- * sixty-fourth of the limit where that is more, so that sizes that keep changing do not pile up warm frames of every
- * class. When warm frames must go, those of the class that was asked for longest ago go first.
+ * If the exact class has no warm frame, a larger one of at most twice the size is cut and its tail unmapped; if there
+ * is none either, a fresh one is mapped. Growing copies into a warm frame if there is one; otherwise it moves the pages
+ * with mremap, which copies nothing. What is mapped never exceeds the most that was in use at once by more than
+ * WEIR_WARM_MAX, or by a sixty-fourth of the limit if that is more. This keeps changing sizes from piling up warm
+ * frames of every class. When warm frames must go, those of the class that was asked for longest ago go first.
  *
- * What the program was handed is counted and is not ours to limit: it is no reason to refuse a frame, and more of it
- * than half of the limit none to give warm ones back.
+ * Memory that was handed to the program is counted, but weir cannot limit it. So a frame is never refused because of
+ * it, and the part of it above half of the limit does not make warm frames go.
  *
- * Frames below 64 KiB are pieces: 64 are mapped together, and what goes back to the kernel are their pages, while the
- * place stays, on the class's list of cold ones. Unmapped one by one they would leave more holes than the kernel allows
- * a process mappings. As malloc's they would be cheaper to have, and dear to keep: where hundreds of columns come and
- * go in pieces of some 40 KiB, as in runs of a wide table at a small limit, a quarter to a third of what was in use
- * stood free between them (small.c has those below 16 KiB, for the same reason).
+ * Frames below 64 KiB are pieces: 64 of them are mapped together. Their pages go back to the kernel, while the places
+ * stay, on the class's list of cold ones. Unmapped one by one, they would leave more holes than the kernel allows a
+ * process mappings. From malloc they would be cheap to get and expensive to keep: where hundreds of columns come and go
+ * in pieces of some 40 KiB, as in runs of a wide table at a small limit, free gaps between them added up to a quarter
+ * or a third of what was in use (small.c serves sizes below 16 KiB, for the same reason).
  *
- * Huge pages are neither asked for nor refused, but for pieces. A frame's pages never exceed what it is charged, so the
- * kernel's choice does no harm; asking would touch 2 MiB where 16 KiB are used. Tried and dropped: frames cut from
- * regions of huge pages, and MADV_HUGEPAGE for those of 2 MiB and more. Where the host backs the guest's memory on
- * demand, clearing a fresh huge page costs three times what as many recycled small ones do (1.2 s instead of 0.4 for
- * 600 MB).
+ * Huge pages are neither asked for nor refused, except for pieces. A frame's pages never exceed what it is charged, so
+ * the kernel's choice does no harm; asking for them would touch 2 MiB where 16 KiB are used. Tried and dropped: frames
+ * cut from regions of huge pages, and MADV_HUGEPAGE for frames of 2 MiB and more. Where the host backs the guest's
+ * memory on demand, clearing a fresh huge page costs three times as much as recycling as many small ones (1.2 s instead
+ * of 0.4 for 600 MB).
  *
  * Threads: everything may be called from any thread. Frames are unmapped under the lock, at most UNMAP_STEP bytes at a
  * time, so that `mapped` is exact when the limit is compared with it; fresh ones are mapped outside.

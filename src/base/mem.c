@@ -1,9 +1,9 @@
-/* Charging goes from an account up to the root, in two passes: first whoever has a grant is asked, from the bottom up,
- * and only when all agree is anything added, so that a refusal leaves every figure as it was.
+/* Charging goes from an account up to the root, in two passes. The first asks all accounts that have a grant, from the
+ * bottom up; only when all agree does the second add anything. So a refusal leaves all figures unchanged.
  *
- * What is charged for `size` bytes: below 16 KiB, `size`; from there on the whole frame that serves it (frames.c),
- * which weir_alloc_size tells. The root's `used` is the sum of all charges; `total` in frames.c is that plus what is
- * warm.
+ * An allocation of `size` bytes is charged `size` below 16 KiB, and from there on the whole frame that serves it
+ * (frames.c; weir_alloc_size tells how much that is). The root's `used` is the sum of all charges; `total` in frames.c
+ * is that plus what is warm.
  */
 #include "base/mem.h"
 #include "base/base_impl.h"

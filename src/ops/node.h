@@ -1,8 +1,8 @@
 /* node: one logical operator of a plan, and the tables through which the plan sees it.
  *
- * Everything about an operator is in its own file: how its verb is parsed, how it is typed, printed, saved, what rules
- * may do with it, and how it becomes a source, a step or a sink. The plan walks nodes and calls these tables; there is
- * no list of kinds anywhere but in ops/ops.c.
+ * Everything about an operator is in its own file: how its verb is parsed, how it is typed, printed and saved, what
+ * rules may do with it, and how it becomes a source, a step or a sink. The plan walks nodes and calls these tables; the
+ * only list of operators is in ops/ops.c.
  *
  * Nodes live in the plan's arena and are changed only while the plan is built and optimised, by one thread.
  */
@@ -18,7 +18,7 @@ struct weir_store;
 
 struct weir_node {
 	const struct weir_op *op;
-	struct weir_node *inputs[2]; /* [1] only where two chains meet */
+	struct weir_node *inputs[2]; /* [1] only of operators with two inputs */
 	void *config;                /* the operator's own, in the plan's arena */
 	struct weir_schema *schema;  /* of its output, set by bind; the plan holds the reference */
 	int64_t rows_est;            /* −1: unknown */
@@ -27,15 +27,15 @@ struct weir_node {
 
 #define WEIR_SHARED_LIMITS 16
 
-/* Rows behind a worker stage have no schema before they come, so a chain of steps is built once for each schema that is
- * met. What all those fragments have in common: the sink that commits, and how much of each limit is left. */
+/* After a worker stage the schema is not known before rows come, so a chain of steps is built once for each schema that
+ * arrives. This is what all those fragments share: the sink that commits, and how much of each limit is left. */
 struct weir_shared {
 	const struct weir_sink_ops *sink_ops; /* NULL: no sink has needed it */
 	void *sink;
 	_Atomic int64_t limits[WEIR_SHARED_LIMITS]; /* by their place in the chain */
-	uint32_t limit_count, limits_met;           /* made so far; met by the build under way */
+	uint32_t limit_count, limits_met;           /* made so far; seen by the current build */
 };
-void weir_shared_release(struct weir_shared *shared); /* without a commit: abort */
+void weir_shared_release(struct weir_shared *shared); /* aborts a sink that was not committed */
 
 /* Where exchanges keep rows between two phases of a run. */
 struct weir_keeping {
@@ -50,7 +50,7 @@ struct weir_op_env {
 	struct weir_account *account;
 	struct weir_arena *arena; /* the plan's */
 	struct weir_io *io;
-	const _Atomic bool *cancelled; /* looked at by who waits for others (a pipe); NULL: never */
+	const _Atomic bool *cancelled; /* checked where something waits (for a pipe); NULL: it never waits */
 	/* Keeps a reference until the plan is freed: schemas, programs, expressions made on the way. */
 	int (*keep)(struct weir_op_env *env, void *object, void (*release)(void *object), struct weir_error *err);
 	void *plan;
@@ -64,7 +64,7 @@ struct weir_columns {
 	bool *wanted;
 };
 
-/* What became of the columns of each input: its old column i is kept, and is now column moved[i]. */
+/* What became of the columns of each input: which old columns are kept, and that old column i is now moved[i]. */
 struct weir_narrowing {
 	struct weir_columns kept[2];
 	const uint32_t *moved[2];
@@ -89,8 +89,9 @@ struct weir_op_rules {
 	/* Which input columns are needed for the wanted output columns. */
 	int (*needs)(struct weir_op_env *env, const struct weir_node *node, uint32_t input,
 		     const struct weir_columns *wanted, struct weir_columns *needed, struct weir_error *err);
-	/* Its inputs have dropped columns and moved the others; only `kept` of its own are wanted. It adapts itself and
-	 * its schema, keeps the order, and leaves in `kept` what it has now (never less than was wanted). */
+	/* The inputs have dropped columns and moved the others, and of the operator's own columns only `kept` are
+	 * wanted. It adapts itself and its schema, keeps the order, and leaves in `kept` the columns that it has now
+	 * (never fewer than were wanted). */
 	int (*narrow)(struct weir_op_env *env, struct weir_node *node, const struct weir_narrowing *narrowing,
 		      struct weir_columns *kept, struct weir_error *err);
 	/* Rewrites a predicate on the output into one on input `input`; *out NULL when it cannot pass. */
@@ -101,9 +102,9 @@ struct weir_op_rules {
 			     struct weir_error *err);
 	/* Takes a row limit into itself (a read stops early; the limit stays above). */
 	int (*absorb_limit)(struct weir_op_env *env, struct weir_node *node, int64_t rows, struct weir_error *err);
-	/* A predicate that passes to one of two inputs is done with; else it has to pass to both. */
+	/* With two inputs: a predicate that passes to one of them is dealt with. If not set, it has to pass to both. */
 	bool filters_apart;
-	bool one_to_one; /* output row i is made of input row i alone: limits may pass */
+	bool one_to_one; /* output row i is made from input row i alone, so limits may pass */
 };
 
 struct weir_op {
@@ -111,14 +112,14 @@ struct weir_op {
 	const char *usage;          /* "filter EXPRESSION" */
 	const char *help;           /* a paragraph and examples, for weir help VERB */
 	const char *const *options; /* "mode=" takes a value, "fsync" does not; NULL-terminated, or NULL */
-	/* More lists of that form, of those to whom the verb passes options on: the n-th; NULL behind the last. NULL:
-	 * none. */
+	/* More lists of that form, from those that the verb passes options on to: the n-th, or NULL after the last one.
+	 * NULL: none. */
 	const char *const *(*options_more)(uint32_t n);
 	uint32_t inputs_min, inputs_max;
 	bool ends;      /* it is a sink: nothing comes after it */
 	bool early;     /* a sink that begins without knowing what rows will come */
-	bool stateless; /* a sink that keeps nothing: several of them do as well as one */
-	/* it works with what is not the engine's (a function, batches of a program): a run cannot be begun anew */
+	bool stateless; /* a sink that keeps nothing, so there may be several of it */
+	/* it uses something outside the engine (a function, batches of a program), so a run cannot start over */
 	bool once;
 	int (*parse)(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words,
 		     struct weir_error *err);
@@ -130,7 +131,7 @@ struct weir_op {
 	int (*load)(struct weir_op_env *env, struct weir_node *node, struct weir_load *load, struct weir_error *err);
 	int (*build)(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment,
 		     struct weir_error *err);
-	/* Of operators with two inputs: the text of the second, where it was written as a chain (NULL: it is nodes
+	/* For operators with two inputs: the text of the second one, if it was written as a chain (NULL: it is nodes
 	 * already). */
 	const char *(*second_text)(const struct weir_node *node);
 	/* The second input as nodes instead of text, for programs. */
@@ -138,16 +139,16 @@ struct weir_op {
 	struct weir_op_rules rules;
 };
 
-/* What the plan's rules must know of single operators, and nothing else may ask. */
+/* What the plan's rules must know about particular operators. Nothing else may use these. */
 const struct weir_expr *weir_filter_predicate(const struct weir_node *node); /* NULL: not a filter */
 int weir_filter_new(struct weir_op_env *env, struct weir_node *input, struct weir_expr *predicate,
 		    struct weir_node **out, struct weir_error *err); /* consumes the predicate */
 int64_t weir_limit_rows(const struct weir_node *node);               /* −1: not a limit */
-/* What a run that is begun anew must know (api/job.c). True: what the node reads can be read again; of others than
- * reads it is true too. */
+/* For runs that start over (api/job.c): whether the input of the node can be read again. True for nodes that are not
+ * reads. */
 bool weir_read_is_repeatable(const struct weir_node *node);
-/* Appends "x as string, not int64" for what a read's inferred types turned out too narrow for. The next bind widens
- * them, once: nothing is appended after that. */
+/* Appends "x as string, not int64" for each inferred type of a read that turned out too narrow. The next bind widens
+ * them, once; after that nothing is appended. */
 int weir_read_misfits_print(const struct weir_node *node, struct weir_text *out, struct weir_error *err);
 /* The text of the second input; NULL: there is none, or it is nodes. */
 static inline const char *weir_node_second_text(const struct weir_node *node)
