@@ -350,22 +350,23 @@ const struct cli_command cli_commands[] = {
 	 "rows.\n\n  weir sample data/ -n 20 --seed 7\n",
 	 cli_sample},
 	{"stats", "stats PATH … [--quick]",
-	 "Of each column: type, rows, nulls, the least and the greatest value, and about how many different ones (within 2 %).\n"
-	 "--quick asks footers alone where they tell, and leaves out the number of different values.\n\n"
+	 "Shows for each column type, rows, nulls, minimum, maximum, and roughly (within 2 %) how many distinct values there are.\n"
+	 "--quick reads only footers where they have all this, and leaves out the number of distinct values.\n\n"
 	 "  weir stats data/\n  weir stats sales.csv -o jsonl\n",
 	 cli_stats},
 	{"validate", "validate PATH …",
-	 "Reads every file from end to end and says of each whether it is good, or what is wrong and where. The exit status is 1\n"
-	 "when one is bad. Folders: what a killed run left behind is finished or removed first.\n\n"
+	 "Reads every file from end to end, and says of each whether it is good, or what is wrong and where. The exit status is 1\n"
+	 "when one is bad. In folders, what a killed run left behind is finished or removed first.\n\n"
 	 "  weir validate data/\n  weir validate sales.txt --format csv --delimiter ';'\n",
 	 cli_validate},
 	{"convert", "convert PATH … TARGET",
-	 "Reads and writes again, in the format of the target's name. Options in front of TARGET are those of read, options\n"
-	 "behind it those of write.\n\n"
+	 "Reads the files and writes them in the format of the target's extension. Options before TARGET are those of read,\n"
+	 "options after it those of write.\n\n"
 	 "  weir convert sales.csv sales.parquet\n  weir convert 'logs/*.jsonl.gz' logs.parquet --compression zstd\n"
 	 "  weir convert in.csv --delimiter ';' out.csv --mode overwrite\n",
 	 cli_convert},
-	{"count", "count PATH …", "Counts rows, from footers where they tell.\n\n  weir count data/\n", cli_count},
+	{"count", "count PATH …", "Counts rows; from footers, where they tell the number.\n\n  weir count data/\n",
+	 cli_count},
 	{"explain", "explain 'read … then …'",
 	 "Shows what would be done: the plan as written and as it will run, with what was pushed where.\n\n"
 	 "  weir explain 'read data/ then filter \"price > 100\" then select name'\n",

@@ -403,8 +403,8 @@ static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fr
 const struct weir_op weir_op_aggregate = {
 	.verb = "aggregate",
 	.usage = "aggregate [NAME=]FUNCTION(COLUMN), …",
-	.help = "One row about all rows: count, sum, min, max, absmax, mean and std of columns. Nulls are left out; NaN is the least\n"
-		"and the greatest of nothing. With --with-nulls one null makes the result null. std(COLUMN, 0) divides by the number\n"
+	.help = "Gives one row about all rows: count, sum, min, max, absmax, mean and std of columns. Nulls are ignored; with\n"
+		"--with-nulls a null makes the result null. NaN is neither minimum nor maximum. std(COLUMN, 0) divides by the number\n"
 		"of values, std(COLUMN) by one less. Sums do not depend on the order of rows, and never wrap around.\n"
 		"\n"
 		"  weir read data/ then aggregate 'sum(price)' 'most = max(price)' 'count()'\n"

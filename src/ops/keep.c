@@ -200,8 +200,8 @@ static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fr
 const struct weir_op weir_op_keep = {
 	.verb = "keep",
 	.usage = "keep FRACTION [--seed N] [--run N]",
-	.help = "Keeps each row with the probability FRACTION. The same seed keeps the same rows of the same input,\n"
-		"with --run N others for each N.\n"
+	.help = "Keeps each row with the probability FRACTION, independently of the others. The same --seed keeps the same rows of\n"
+		"the same input; --run N chooses other rows for each N.\n"
 		"\n"
 		"  weir read data/ then keep 0.01 --seed 7 then write sample/\n",
 	.options = option_names,
