@@ -843,10 +843,12 @@ def _has_one_schema(op: Op) -> bool:
 def _columns_only(ds: Dataset, run: _run.Run) -> list[Batch]:
     """What stands for blocks without rows: their columns, where those are known. As in Ray Data, rows tell them behind functions of rows,
     and there are as many blocks as tasks would have made."""
+    from weir._exchange import RepartitionKeys
     from weir._legacy import block_count
 
     made = ds._op
-    count = made.count if isinstance(made, _plan.Repartition) else 1
+    wanted = made.count if isinstance(made, (_plan.Repartition, RepartitionKeys)) else None
+    count = wanted or 1
     while isinstance(made, _plan.Repartition) and made.input is not None:
         made = made.input
     before: Op | None = made
@@ -862,7 +864,7 @@ def _columns_only(ds: Dataset, run: _run.Run) -> list[Batch]:
     schema = ds.schema() if ds._op.is_native and has_columns else None
     if schema is not None and schema._batch is not None:
         return [schema._batch] * count
-    return [batch_from_columns({})] * count if made is not ds._op else []
+    return [batch_from_columns({})] * count if wanted else []
 
 
 for _base in Dataset.__mro__[1:-1]:  # errors of wrong arguments name the method as programs know it

@@ -34,6 +34,12 @@ def test_num_blocks_and_rows_per_block():
     assert shuffled.num_blocks() == 3 and sorted(row["id"] for row in shuffled.take_all()) == list(range(10))
 
 
+@pytest.mark.parametrize("options", [{}, {"shuffle": True}, {"keys": ["id"]}, {"keys": ["id"], "sort": True}], ids=str)
+def test_as_many_blocks_though_there_are_no_rows(options):
+    for ds in (weir.range(10).filter(expr=weir.col("id") > 100), weir.range(10).limit(0)):
+        assert ds.repartition(3, **options).materialize().num_blocks() == 3
+
+
 @pytest.mark.parametrize("round", range(8))
 def test_rows_with_equal_keys_are_in_one_block(round):
     rng = random.Random(SEED + round)
