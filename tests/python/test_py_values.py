@@ -268,6 +268,7 @@ def test_columns_of_other_libraries():
     assert _weir.batch_from_columns({"e": pa.chunked_array([], pa.int8())}).schema()[0][1] == "int8"
 
 
+@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
 def test_arrays_of_derived_classes_are_arrays():
     matrix = np.matrix([[1, 2], [3, 4]])
     for rows in ([matrix, matrix], [matrix, matrix[:1]]):
