@@ -98,6 +98,13 @@ def write(ds: Dataset, kind: str, arguments: Mapping[str, Any]) -> None:
         raise ValueError("min_rows_per_file and min_bytes_per_file cannot both be given")
     more = _format_arguments(kind, arguments)
     partitions = _partitions(get("partition_cols"))
+    if partitions and rows_min is not None:
+        warnings.warn(
+            "Using `min_rows_per_file` with non-empty `partition_cols` is deprecated and will no longer be supported after February 2027 "
+            "by Ray Data; weir keeps it. `repartition(num_blocks=…, keys=partition_cols)` and `max_rows_per_file` do the same.",
+            DeprecationWarning,
+            stacklevel=3,
+        )
     if "partitioning_flavor" in more and not partitions:
         raise ValueError("partition_cols must be provided when partitioning_flavor is set.")
     given, ds = ds, _with_schema(ds, kind, arguments)

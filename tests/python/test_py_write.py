@@ -4,6 +4,7 @@ import glob
 import json
 import os
 import re
+import warnings
 
 import pytest
 
@@ -237,6 +238,18 @@ class Marks:
 
     def __reduce__(self):
         return open, (self.trace, "w")
+
+
+def test_rows_of_a_file_beside_partitions_are_deprecated(tmp_path):
+    """As in Ray Data 2.60; the warning stands at the program's line."""
+    ds = weir.from_items([{"id": n, "part": n % 2} for n in range(10)])
+    with pytest.warns(DeprecationWarning, match="will no longer be supported after February 2027") as told:
+        ds.write_parquet(str(tmp_path / "a"), partition_cols=["part"], min_rows_per_file=5)
+    assert [one.filename for one in told] == [__file__]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DeprecationWarning)
+        ds.write_parquet(str(tmp_path / "b"), partition_cols=[], min_rows_per_file=5)
+        ds.write_parquet(str(tmp_path / "c"), partition_cols=["part"])
 
 
 @pytest.mark.parametrize("options", [{}, {"partition_cols": ["part"]}, {"min_rows_per_file": 2}])
