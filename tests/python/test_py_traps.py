@@ -311,9 +311,10 @@ def test_a_function_that_blocks_all_signals_dies_with_its_driver(tmp_path, what,
         {what}
     """
     program = Program(tmp_path, text, str(tmp_path / "pids"))
-    wait_for((tmp_path / "pids all").exists)
-    zygote, worker = map(int, (tmp_path / "pids all").read_text().split())
+    worker = 0
     try:
+        wait_for((tmp_path / "pids all").exists)
+        zygote, worker = map(int, (tmp_path / "pids all").read_text().split())
         if killed == "driver and zygote":
             os.kill(zygote, signal.SIGSTOP)  # it is not to see that the driver is gone
         if killed == "zygote, then driver":
@@ -325,7 +326,8 @@ def test_a_function_that_blocks_all_signals_dies_with_its_driver(tmp_path, what,
             os.kill(zygote, signal.SIGKILL)
         wait_for(lambda: not is_alive(worker))
     finally:
-        if is_alive(worker):
+        program.process.kill()
+        if worker and is_alive(worker):
             os.kill(worker, signal.SIGKILL)
 
 
