@@ -537,8 +537,10 @@ class TensorArray(_Tensors, pd.api.extensions.ExtensionArray):  # type: ignore[m
         width = _width(self._tensor)
 
         def formatted(value: Any) -> str:
-            kinds = {"all": lambda element: _text(element).rjust(width)}
-            text = np.array2string(np.asarray(value, self._tensor.dtype), separator=", ", max_line_width=1 << 30, formatter=kinds)
+            array = np.asarray(value, self._tensor.dtype)
+            text = np.array2string(
+                array, separator=", ", max_line_width=1 << 30, formatter={"all": lambda element: _text(element).rjust(width)}
+            )
             return re.sub(r"\s*\n\s*", " ", text)
 
         return formatted
