@@ -262,6 +262,16 @@ def write_csv_text(data, at):
     return next((at / "out").iterdir()).read_text()
 
 
+@case({"lines": False}, {"orient": "columns", "lines": False}, {"date_format": "iso"}, {"orient": "split", "lines": False, "index": False},
+      {"lines": False, "indent": 1, "double_precision": 2}, {"orient": "columns"}, {"nonsense": 1})
+def write_json_as_pandas_does(data, at, arguments):
+    import datetime
+
+    items = [{"a": 1.255, "t": datetime.datetime(2024, 1, 2), "s": "\u00e9"}, {"a": None, "t": datetime.datetime(2024, 1, 3), "s": "y"}]
+    data.from_items(items).repartition(1).write_json(str(at / "out"), **arguments)
+    return [path.read_text() for path in sorted((at / "out").iterdir())]
+
+
 @case()
 def write_json_text(data, at):
     data.from_items([{"a": 1, "b": [1, 2]}, {"a": 2, "b": []}]).repartition(1).write_json(str(at / "out"))
