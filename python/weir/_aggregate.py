@@ -13,7 +13,7 @@ import datetime
 import decimal
 import math
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -69,7 +69,7 @@ def _columns(ds: Dataset) -> str:
 
 
 def aggregated(ds: Dataset, items: Sequence[AggregateFn]) -> dict[str, Any] | None:
-    """The results by name; None for a Dataset without rows."""
+    """The results by name; None for a Dataset without rows and columns."""
     from weir import _grouped
     from weir._weir import NameUnknownError
 
@@ -117,13 +117,41 @@ def unique(ds: Dataset, column: str, ignore_nulls: bool) -> list[Any]:
     return found
 
 
+_OF_NOTHING: dict[str, Callable[[], Any]] = {
+    "count": int, "unique": list, "list": list, "value_counts": lambda: {"values": [], "counts": []},
+}  # what the engine's functions make of no rows; of others it is null
 ORDERED_MAX = 1 << 16  # so many values that an order costs nothing
 _SUMMARISED = frozenset({"count", "sum", "min", "max", "absmax", "mean", "std"})
 _ROWS = "__weir_rows__"
 
 
 def of_all(input: Op, items: Sequence[AggregateFn], run: Run) -> dict[str, Any] | None:
-    """The results of all rows of a plan, by name; None: there are none."""
+    """The results of all rows of a plan, by name. None: there are no rows and no columns."""
+    found = _of_rows(input, items, run)
+    return found if found is not None else _of_no_rows(input, items, run)
+
+
+def _of_no_rows(input: Op, items: Sequence[AggregateFn], run: Run) -> dict[str, Any] | None:
+    """What comes out where columns are known, and all rows are gone: a count is 0, a sum null."""
+    from weir import _grouped
+    from weir.dataset import Dataset
+
+    schema = Dataset(input, run.build.context).schema()
+    if schema is None:
+        return None
+    results: list[Any] = []
+    for item in items:
+        if item._native() is not None:
+            made = _OF_NOTHING.get(getattr(item, "_function", ""))
+            results.append(made() if made is not None else None)
+        else:
+            block = schema.base_schema.empty_table()
+            results.append(_grouped._plain(item.finalize(item.accumulate_block(item.init(()), block))))
+    return dict(zip(_grouped.result_names(items), results))
+
+
+def _of_rows(input: Op, items: Sequence[AggregateFn], run: Run) -> dict[str, Any] | None:
+    """The results; None: there are no rows."""
     from weir import _grouped, _parts
     from weir._weir import TypeMismatchError
 
@@ -163,7 +191,11 @@ def batch_of_all(input: Op, items: Sequence[AggregateFn], run: Run) -> Batch | N
 
     words = _grouped.engine_words(items)
     if words is not None and _need_values(items) and not _are_counted_apart(items):
-        return _group_of_all(input, _grouped.result_names(items), words, items, run)
+        found = _group_of_all(input, _grouped.result_names(items), words, items, run)
+        if found is not None:
+            return found
+        row = _of_no_rows(input, items, run)
+        return None if row is None else batch_from_rows([row])
     row = of_all(input, items, run)
     return None if row is None else batch_from_rows([row])
 

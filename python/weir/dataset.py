@@ -372,7 +372,7 @@ class Dataset(Transforms, Splits, Writes, Conversions, Legacy, Exchanges, Joins)
         return self._aggregate("std", on, ignore_nulls, ddof)
 
     def aggregate(self, *aggs: AggregateFn) -> dict[str, Any] | None:
-        """Several aggregations in one pass, as a dict by their names; None if there are no rows.
+        """Several aggregations in one pass, as a dict by their names; None if there are no rows and no columns are known.
 
         >>> import weir
         >>> from weir.aggregate import Max, Sum

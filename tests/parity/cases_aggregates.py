@@ -42,6 +42,15 @@ def of_nothing(data, at):
     return data.range(0).aggregate(a.Count(), a.Sum("id"))
 
 
+@case("Count(), Sum('a'), Mean('a')", "Min('b'), CountDistinct('b')", "Unique('b')", "MissingValuePercentage('a'), ZeroPercentage('a')")
+def of_columns_without_rows(data, at, text):
+    """Where a filter has left no row."""
+    items = eval(text, dict(vars(sub(data, "aggregate"))))
+    items = items if isinstance(items, tuple) else (items,)
+    ds = data.from_items([{"a": 1, "b": "x"}]).filter(lambda row: False)
+    return [ds.aggregate(*items), ds.groupby(None).aggregate(*items).take_all()]
+
+
 @case()
 def no_aggregate(data, at):
     return table(data).aggregate("sum")

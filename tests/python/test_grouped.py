@@ -182,8 +182,7 @@ def test_nothing():
         column = "id"
         assert ds.groupby(column).count().take_all() == []
         assert ds.groupby(column).map_groups(lambda g: g).take_all() == []
-        assert ds.groupby(None).count().take_all() == []
-        assert ds.aggregate(Unique(column)) is None and ds.unique(column) == []
+        assert ds.unique(column) == []
 
 
 def test_names():
@@ -547,7 +546,7 @@ def test_count_distinct_of_all_rows():
         ds = weir.from_items([{"v": v, "x": 1} for v in values * 3])
         assert ds.aggregate(*both) == {"count_distinct(v)": distinct, "with": distinct + 1}, values
         assert ds.aggregate(*both[:1], Sum("x")) == {"count_distinct(v)": distinct, "sum(x)": 3 * len(values)}
-    assert weir.range(5).filter(expr="id > 9").aggregate(CountDistinct("id")) is None
+    assert weir.range(5).filter(expr="id > 9").aggregate(CountDistinct("id")) == {"count_distinct(id)": None}
     with pytest.raises(ValueError, match="nope"):
         weir.range(5).aggregate(CountDistinct("nope"))
 
@@ -781,3 +780,33 @@ def test_a_users_aggregation_that_is_short_of_memory_gets_whole_groups(why):
         function.rows_most = 3  # what it is set to behind results that are too large
     found = [row for part in _apply.apply(function, batch_from_rows(rows)) for row in part.rows()]
     assert [(row["k"], row["short"]) for row in found] == [("key 0", 10), ("key 1", 5), ("key 2", 90), ("key 3", 31)]
+
+
+def test_aggregates_of_columns_without_rows():
+    """A filter has left no row: a count is 0, a sum null, in one row; without columns there is none."""
+    pa = pytest.importorskip("pyarrow")
+
+    class Twice(AggregateFnV2):
+        def __init__(self):
+            super().__init__("twice", on="id", ignore_nulls=False, zero_factory=lambda: 0)
+
+        def aggregate_block(self, block):
+            return block.num_rows
+
+        def combine(self, current_accumulator, new):
+            return current_accumulator + new
+
+        def finalize(self, accumulator):
+            return 2 * accumulator
+
+    counted = {"count()": 0, "sum(id)": None, "unique(id)": [], "list(id)": [], "quantile(id)": None}
+    empty = weir.from_arrow(pa.table({"id": pa.array([], pa.int64())}))
+    for ds in (weir.range(5).filter(expr="id > 9"), weir.range(5, override_num_blocks=2).filter(lambda row: False), empty):
+        assert ds.aggregate(Count(), Sum("id")) == {"count()": 0, "sum(id)": None}
+        assert ds.aggregate(Count(), Sum("id"), Unique("id"), AsList("id"), Quantile("id")) == counted
+        assert ds.groupby(None).aggregate(Count(), Sum("id"), Unique("id"), AsList("id"), Quantile("id")).take_all() == [counted]
+        assert ds.groupby(None).count().take_all() == [{"count()": 0}] and ds.groupby("id").count().take_all() == []
+        assert ds.sum("id") is None and ds.unique("id") == []
+        assert ds.aggregate(Twice(), Count()) == {"twice": 0, "count()": 0}
+    for ds in (weir.range(0), weir.from_items([])):
+        assert ds.aggregate(Count()) is None and ds.aggregate(Unique("id")) is None and ds.groupby(None).count().take_all() == []
