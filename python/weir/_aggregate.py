@@ -136,7 +136,7 @@ def _of_no_rows(input: Op, items: Sequence[AggregateFn], run: Run) -> dict[str, 
     from weir import _grouped
     from weir.dataset import Dataset
 
-    schema = Dataset(input, run.build.context).schema()
+    schema = Dataset(input, run.build.context).schema(fetch_if_missing=False)  # functions are not run again for it
     if schema is None:
         return None
     results: list[Any] = []

@@ -782,6 +782,18 @@ def test_a_users_aggregation_that_is_short_of_memory_gets_whole_groups(why):
     assert [(row["k"], row["short"]) for row in found] == [("key 0", 10), ("key 1", 5), ("key 2", 90), ("key 3", 31)]
 
 
+def test_functions_are_not_run_again_for_columns_without_rows(tmp_path):
+    log = tmp_path / "log"
+
+    def notes(row):
+        with open(log, "a") as file:
+            file.write("x")
+        return row
+
+    assert weir.range(5).map(notes).filter(lambda row: False).aggregate(Count()) is None
+    assert log.read_text() == "xxxxx"
+
+
 def test_aggregates_of_columns_without_rows():
     """A filter has left no row: a count is 0, a sum null, in one row; without columns there is none."""
     pa = pytest.importorskip("pyarrow")
