@@ -323,13 +323,22 @@ def without_tensor_arrays(frame: pandas.DataFrame) -> pandas.DataFrame:
     return frame
 
 
+def _dense(chunk: Any) -> Any:
+    """The tensors of a chunk without nulls as one array. pyarrow makes none of bits."""
+    import pyarrow as pa
+
+    if not pa.types.is_boolean(chunk.type.value_type) or chunk.type.permutation not in (None, list(range(len(chunk.type.shape)))):
+        return chunk.to_numpy_ndarray()
+    return chunk.storage.flatten().to_numpy(zero_copy_only=False).reshape(len(chunk), *chunk.type.shape)
+
+
 def _fixed_rows(chunk: Any) -> list[Any]:
     """A tensor for each row of fixed shape, None where there is none: pyarrow makes an ndarray only of rows that are all there."""
     if not chunk.null_count:
-        return list(chunk.to_numpy_ndarray()) if len(chunk) else []
+        return list(_dense(chunk)) if len(chunk) else []
     if chunk.null_count == len(chunk):
         return [None] * len(chunk)
-    present = iter(type(chunk).from_storage(chunk.type, chunk.storage.drop_null()).to_numpy_ndarray())
+    present = iter(_dense(type(chunk).from_storage(chunk.type, chunk.storage.drop_null())))
     return [next(present) if valid else None for valid in chunk.is_valid().to_pylist()]
 
 

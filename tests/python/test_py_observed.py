@@ -389,3 +389,16 @@ def test_columns_that_nobody_declared_may_hold_nulls():
 def test_words_of_python_are_no_types_of_arrow(word):
     with pytest.raises(TypeError, match=f"was given type <class 'str'>.*DataType\\({word}\\)"):
         weir.datatype.DataType(word)
+
+
+@pytest.mark.parametrize("shape", [(2,), (2, 3)])
+def test_masks_in_pandas(shape):
+    """Tensors of booleans, of which pyarrow makes no array."""
+    np, _ = pytest.importorskip("numpy"), pytest.importorskip("pandas")
+    masks = np.arange(4 * math.prod(shape)).reshape(4, *shape) % 3 == 0
+    ds = weir.range(4, override_num_blocks=1).map_batches(lambda batch: {"mask": masks})
+    for frame in (ds.to_pandas(), ds.take_batch(4, batch_format="pandas")):
+        assert [mask.dtype for mask in frame["mask"]] == [np.dtype(bool)] * 4 and (np.stack(frame["mask"]) == masks).all()
+    assert (ds.limit(2).take_batch(4)["mask"] == masks[:2]).all()
+    sums = ds.map_batches(lambda frame: frame.assign(n=[int(mask.sum()) for mask in frame["mask"]])[["n"]], batch_format="pandas")
+    assert [row["n"] for row in sums.take_all()] == [int(mask.sum()) for mask in masks]
