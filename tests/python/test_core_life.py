@@ -14,7 +14,7 @@ import pytest
 import weir
 import weir.core
 from driver_scripts import rest_of
-from weir.core import memory_watch
+from weir.core import memory_watch, waits
 from weir.exceptions import ActorDiedError, ObjectLostError, OutOfDiskError, OutOfMemoryError, TaskCancelledError, WorkerCrashedError
 
 pytestmark = pytest.mark.same_without
@@ -700,6 +700,32 @@ def test_what_can_never_run_says_so():
 
     with pytest.raises(ValueError, match="wants 3 CPU"):
         weir.get(inside.remote(), timeout=30)
+
+
+def test_what_waits_for_actors_says_so(monkeypatch, caplog):
+    monkeypatch.setattr(waits, "TOLD_S", 0.2)
+
+    @weir.remote(num_cpus=1)
+    class Keeps:
+        def ping(self):
+            return 1
+
+    @weir.remote
+    def late():
+        return 7
+
+    with caplog.at_level("WARNING", "weir"):
+        slow = [weir.remote(time.sleep).remote(0.6) for _ in range(3)]  # a task that waits for tasks is nothing to tell of
+        weir.get(slow)
+        assert "has waited" not in caplog.text
+        actors = [Keeps.remote() for _ in range(2)]
+        assert weir.get([actor.ping.remote() for actor in actors]) == [1, 1]
+        waiting = late.remote()
+        until(lambda: "has waited" in caplog.text)
+        assert ("late has waited for 0.2 s: it wants 1 CPU, and actors keep 2 of 2 for as long as they live: Keeps (1), Keeps (1). "
+                "End one of them") in caplog.text
+        weir.kill(actors[0])
+        assert weir.get(waiting, timeout=30) == 7
 
 
 def test_references_of_a_session_that_has_ended():

@@ -2,7 +2,8 @@
 
     functions.py handles.py api.py placement.py …   what programs call
     runtime.py   whose session this process belongs to: node.py in the driver, client.py elsewhere
-    node.py      store.py scheduler.py actors.py streams.py resources.py peers.py processes.py memory_watch.py calls.py: the driver's side, under one lock
+    node.py      store.py scheduler.py actors.py streams.py resources.py peers.py processes.py memory_watch.py waits.py calls.py: the driver's
+                 side, under one lock
     worker.py    the process that runs tasks, or keeps an actor
     payload.py channel.py messages.py errors.py tasks.py ids.py: what goes between them
 """

@@ -19,6 +19,7 @@ from weir.core.payload import ERROR, Payload, dump
 from weir.core.processes import WorkerProcess, how_it_ended
 from weir.core.resources import Group, Pool
 from weir.core.tasks import CREATE, FUNCTION, METHOD, STREAMING, Task
+from weir.core.waits import Waits
 
 if TYPE_CHECKING:
     from weir.core.node import Node
@@ -39,6 +40,7 @@ class Scheduler:
         self.idle: dict[str, list[WorkerProcess]] = {}
         self.workers: set[WorkerProcess] = set()
         self.groups: dict[bytes, Group] = {}
+        self.waits = Waits(node)
         self.none = dump(None, "None").store()[0]
 
     # ---- beginning ----
@@ -138,6 +140,7 @@ class Scheduler:
             line = self.lines.get(key)
             while line:
                 if not self._start(line[0]):
+                    self.waits.cannot_begin(key, line[0])
                     break
                 line.popleft()
             if not line:
