@@ -710,7 +710,7 @@ def test_what_waits_for_actors_says_so(monkeypatch, caplog):
         def ping(self):
             return 1
 
-    @weir.remote
+    @weir.remote(num_cpus=0.75)  # a line that no other test stands in: those have a timer already
     def late():
         return 7
 
@@ -722,7 +722,7 @@ def test_what_waits_for_actors_says_so(monkeypatch, caplog):
         assert weir.get([actor.ping.remote() for actor in actors]) == [1, 1]
         waiting = late.remote()
         until(lambda: "has waited" in caplog.text)
-        assert ("late has waited for 0.2 s: it wants 1 CPU, and actors keep 2 of 2 for as long as they live: Keeps (1), Keeps (1). "
+        assert ("late has waited for 0.2 s: it wants 0.75 CPU, and actors keep 2 of 2 for as long as they live: Keeps (1), Keeps (1). "
                 "End one of them") in caplog.text
         weir.kill(actors[0])
         assert weir.get(waiting, timeout=30) == 7
