@@ -11,9 +11,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 
-#include <dlfcn.h>
 #include <errno.h>
-#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -394,35 +392,12 @@ void weir_mem_stats(const struct weir_mem *mem, struct weir_mem_stats *out)
 	out->peak = load(&mem->frames.total_peak);
 }
 
-/* Programs may bring a malloc of their own (jemalloc in LD_PRELOAD, a sanitizer's). Then glibc's has never been set up,
- * and does that in its first call of malloc_trim: not for several threads at once, which crashes. */
-static bool malloc_has_trim(void)
-{
-	static _Atomic int found; /* 0: not looked for yet; 1: no; 2: yes. Relaxed: whoever looks finds the same. */
-	int known = atomic_load_explicit(&found, memory_order_relaxed);
-
-	if (known == 0) {
-		void *taken = dlsym(RTLD_DEFAULT, "malloc"), *trims = dlsym(RTLD_DEFAULT, "malloc_trim");
-		Dl_info of_taken, of_trims;
-
-		known = taken && trims && dladdr(taken, &of_taken) && dladdr(trims, &of_trims) &&
-					of_taken.dli_fbase == of_trims.dli_fbase
-				? 2
-				: 1;
-		atomic_store_explicit(&found, known, memory_order_relaxed);
-	}
-	return known == 2;
-}
-
 void weir_mem_trim(struct weir_mem *mem, size_t keep)
 {
 	weir_frames_trim(&mem->frames, keep);
-	/* So little is kept only after a run; then malloc's free pages go back too. */
-	if (keep > WEIR_WARM_MAX)
-		return;
-	weir_small_trim(&mem->small);
-	if (malloc_has_trim())
-		malloc_trim(0);
+	/* So little is kept only after a run; then free slabs go back too. malloc is the program's, and left alone. */
+	if (keep <= WEIR_WARM_MAX)
+		weir_small_trim(&mem->small);
 }
 
 void weir_mem_trim_frames(struct weir_mem *mem, size_t keep)

@@ -58,7 +58,7 @@ struct weir_account *weir_mem_root(struct weir_mem *mem);
 struct weir_account *weir_mem_handed(struct weir_mem *mem);
 void weir_mem_stats(const struct weir_mem *mem, struct weir_mem_stats *out);
 /* Gives warm frames back to the kernel until at most `keep` bytes are warm. If `keep` is no more than is kept after a
- * run, also gives back free slabs and malloc's free pages; that visits all of them, so do not call it often. */
+ * run, also gives back free slabs. malloc is left alone: it is the program's. */
 void weir_mem_trim(struct weir_mem *mem, size_t keep);
 void weir_mem_trim_frames(struct weir_mem *mem, size_t keep); /* warm frames alone */
 
