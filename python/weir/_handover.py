@@ -185,7 +185,7 @@ def kept(op: Op, run: Run) -> Op:
         return op
     made: Any = copy.copy(op)
     made.input = kept(made.input, run)
-    if hasattr(op, "others"):
+    if op.others:
         made.others = tuple(kept(other, run) for other in made.others)
     if hasattr(op, "other"):
         made.other = kept(made.other, run)

@@ -685,7 +685,7 @@ class Transforms:
             if len(set(names)) != len(names):
                 raise ValueError(f"rename_columns received duplicate values in the 'names': {list(names)}")
             if not all(isinstance(name, str) for name in names):
-                raise ValueError("rename_columns requires all elements in the 'names' to be strings.")
+                raise ValueError(f"rename_columns requires all elements in the 'names' to be strings. Given: {list(names)}")
             known = self.columns()
             if known is None or len(known) != len(names):
                 raise ValueError(
@@ -695,7 +695,7 @@ class Transforms:
         else:
             raise TypeError(f"rename_columns expected names to be either List[str] or Dict[str, str], got {type(names)}.")
         if not all(isinstance(name, str) for pair in mapping.items() for name in pair):
-            raise ValueError("rename_columns requires both keys and values in the 'names' to be strings.")
+            raise ValueError(f"rename_columns requires both keys and values in the 'names' to be strings. Given: {mapping}")
         remote_args("rename_columns", _resources(locals()), ray_remote_args, warns=True)
         words = [f"{quoted(old)}={quoted(new)}" for old, new in mapping.items() if old != new]
         return self._then(Step(self._op, "rename", words) if words else self._op)
