@@ -180,6 +180,14 @@ static enum infer_answer visit_numpy(struct pyext_values *v, struct infer *node,
 	return PyErr_Occurred() ? INFER_FAILED : INFER_FITS;
 }
 
+bool infer_is_no_text(void)
+{
+	if (!PyErr_ExceptionMatches(PyExc_UnicodeEncodeError))
+		return false;
+	PyErr_Clear();
+	return true;
+}
+
 /* Bytes in a column that began with a str become text, where they are. */
 static enum infer_answer visit_bytes(struct infer *node, PyObject *value, uint32_t kind)
 {
@@ -191,7 +199,7 @@ static enum infer_answer visit_bytes(struct infer *node, PyObject *value, uint32
 		node->first = kind;
 	if (kind == KIND_STR) {
 		if (!PyUnicode_AsUTF8AndSize(value, &size))
-			return INFER_FAILED;
+			return infer_is_no_text() ? INFER_OTHER : INFER_FAILED;
 	} else {
 		if (PyObject_GetBuffer(value, &view, PyBUF_SIMPLE))
 			return INFER_FAILED;

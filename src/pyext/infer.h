@@ -69,6 +69,9 @@ enum infer_answer infer_visit(struct pyext_values *v, struct infer *node, PyObje
 /* NULL without an exception: no type holds all of it. A new reference. */
 const struct weir_type *infer_type(struct pyext_values *v, const struct infer *node);
 void infer_release(struct infer *node);
+/* Whether the exception is that a str has a lone surrogate, and so no UTF-8. Then it is cleared, and the column is one
+ * of objects. */
+bool infer_is_no_text(void);
 
 /* What a value is, by its Python type; 0 for None, KIND_OTHER for what is not known. */
 enum { KIND_OTHER = 1 << 30 };

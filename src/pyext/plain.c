@@ -165,7 +165,7 @@ static int strings(struct plain *plain, const char *name, PyObject *const *value
 
 		if (value && (text ? PyUnicode_CheckExact(value) : PyBytes_CheckExact(value))) {
 			if (!bytes_of(value, text, &size))
-				return build_failed_at(name, i, value);
+				return infer_is_no_text() ? 1 : build_failed_at(name, i, value);
 		} else if (!value || value == Py_None) {
 			if (set_null(plain, i))
 				return -1;

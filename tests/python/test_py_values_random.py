@@ -182,11 +182,7 @@ def test_values_of_one_kind_come_back(data):
                           st.dictionaries(st.text(max_size=2), leaves, max_size=3)), min_size=1, max_size=6))
 def test_any_mix_comes_back(values):
     """As it is, but for ints among floats, bytes among texts and keys that some dicts lack."""
-    try:
-        batch = _weir.batch_from_columns({"c": values})
-    except ValueError as error:
-        assert "surrogate" in str(error)
-        return
+    batch = _weir.batch_from_columns({"c": values})
     got = [row["c"] for row in batch.rows()]
     if batch.schema()[0][3]:
         assert plain(got) == plain(values)
