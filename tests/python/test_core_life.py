@@ -391,6 +391,11 @@ def test_an_actor_that_is_killed_before_the_machine_has_no_memory(short_machine)
     assert isinstance(caught.value, OutOfMemoryError) and type(caught.value).__name__ == "ActorDiedError"
 
 
+def test_memory_in_use_without_cgroups(monkeypatch, tmp_path):
+    monkeypatch.setattr(memory_watch, "OWN_CGROUPS", tmp_path / "none")
+    assert 0 < memory_watch.usage().part < 1
+
+
 def test_memory_in_use_is_that_of_the_cgroup_with_the_least_room(tmp_path):
     inner = tmp_path / "a/b"
     inner.mkdir(parents=True)

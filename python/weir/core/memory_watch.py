@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from weir.core.processes import WorkerProcess
 
 CGROUPS = Path("/sys/fs/cgroup")
+OWN_CGROUPS = Path("/proc/self/cgroup")
 
 
 class Usage(NamedTuple):
@@ -45,7 +46,11 @@ def _usages() -> Iterator[Usage]:
         name, _, value = line.partition(":")
         fields[name] = int(value.split()[0]) << 10
     yield Usage(fields["MemTotal"] - fields["MemAvailable"], fields["MemTotal"])
-    for line in Path("/proc/self/cgroup").read_text().splitlines():
+    try:
+        lines = OWN_CGROUPS.read_text().splitlines()
+    except OSError:  # a kernel without cgroups
+        return
+    for line in lines:
         _, controllers, place = line.split(":", 2)
         if controllers == "":
             yield from _of_cgroups(CGROUPS, place, "memory.max", "memory.current", "inactive_file")
@@ -95,7 +100,7 @@ class MemoryWatch:
 
     def _look(self) -> None:
         busy = [worker for worker in self.node.scheduler.workers if worker.tasks and worker.pid and not worker.is_gone]
-        self.is_on = bool(busy) or any(worker.tasks for worker in self.node.scheduler.workers)
+        self.is_on = any(worker.tasks for worker in self.node.scheduler.workers)
         if not self.is_on:
             return
         self.node.at(self.refresh_s, self._look)
