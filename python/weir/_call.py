@@ -33,6 +33,9 @@ ACTOR_RETRIES = 0xFFFF  # Ray Data's is without end
 RETRY_BACKOFF_S = 2.0  # at most, before a function is called again because of retried_map_errors; then twice as long each time
 # Set to the number of threads a worker may use, unless the user has set them.
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+# pyarrow's own allocator maps a GiB with its first value, or an eighth of that where the bound of a worker's memory refuses it: no bound
+# could tell that from memory which is about to be used. The system's also gives back what it is told to.
+ARROW_VARIABLES = {"ARROW_DEFAULT_MEMORY_POOL": "system"}
 LEARNED = ("pyarrow", "pandas")  # imported by the zygote once workers were seen to use them: 0.3 s a worker
 START_BYTES = {"pandas": 48 << 20, "pyarrow": 24 << 20}  # what a worker has in memory before its first batch, where that is more than NumPy
 PIECES = 8  # of a result in a worker: one is at most such a part of the limit, divided by the number of workers
@@ -529,6 +532,8 @@ def world(spec: CallSpec, session: Any = None, gpus_before: float = 0) -> dict[s
     for name in THREAD_VARIABLES:
         if spec.num_cpus is not None or name not in environ:
             environ[name] = str(threads)
+    for name, value in ARROW_VARIABLES.items():
+        environ.setdefault(name, value)
     environ.update(env.get("env_vars") or {})
     share = {"memory": _session.share_of(session)} if isinstance(session, _session.State) else {}
     gpus = gpu_pool(getattr(session, "num_gpus", None)) if spec.num_gpus else []
@@ -584,8 +589,9 @@ def zygote_command(preload: Sequence[str] = (), learn: Sequence[str] = ()) -> tu
             _hash_seed = str(int.from_bytes(os.urandom(4), "little"))
     env = dict(os.environ) | {name: "1" for name in THREAD_VARIABLES} | {"PYTHONHASHSEED": _hash_seed}
     env.pop("PYTHONINSPECT", None)
-    if learn:  # pyarrow starts a thread when it is imported, but for this
-        env.setdefault("JE_ARROW_MALLOC_CONF", "background_thread:false")
+    # Its other one starts a thread when it is imported, but for this.
+    for name, value in {"JE_ARROW_MALLOC_CONF": "background_thread:false", **ARROW_VARIABLES}.items():
+        env.setdefault(name, value)
     program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_zygote.py")
     words = [word for entry in _absolute(sys.path) for word in ("--path", entry)]
     if "weir.compat.arrow_modules" in sys.modules:  # what the script says of pyarrow, its functions say, too

@@ -22,6 +22,52 @@ from driver_scripts import Program, all_gone, is_alive, not_sanitized, output, t
 
 # ---- memory ----
 
+def test_arrow_takes_memory_of_the_system_in_workers(monkeypatch):
+    """Its own allocator maps a GiB at once, which a worker's bound cannot tell from memory that is about to be used."""
+    pa = pytest.importorskip("pyarrow")
+
+    def pools(batch):
+        import pyarrow
+
+        before = mapped()
+        kept = pyarrow.array(range(1000))
+        return {"pool": [pyarrow.default_memory_pool().backend_name], "grew": [mapped() - before], "rows": [len(kept)]}
+
+    def mapped():
+        with open("/proc/self/status") as status:
+            return next(int(line.split()[1]) for line in status if line.startswith("VmData:"))
+
+    weir.shutdown()
+    found, = weir.range(1).map_batches(pools).take_all()
+    assert found["pool"] == "system" and found["grew"] < 64 << 10, found
+    monkeypatch.setenv("ARROW_DEFAULT_MEMORY_POOL", "mimalloc")  # what the program has set it to stays
+    weir.shutdown()
+    if "mimalloc" in pa.supported_memory_backends():
+        assert weir.range(1).map_batches(pools).take_all()[0]["pool"] == "mimalloc"
+    weir.shutdown()
+
+
+@not_sanitized
+def test_what_is_mapped_and_never_used_is_no_memory():
+    """120 MiB of a limit of 192 MiB that nobody touches, as an allocator reserves them: what the function does need is there."""
+    def reserves(batch):
+        import mmap
+        import time
+
+        import numpy
+
+        global reserved
+        if "reserved" not in globals():
+            reserved = mmap.mmap(-1, 120 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+            time.sleep(0.5)
+        return {"sum": [float(numpy.ones(6 << 20).sum())]}  # 48 MiB
+
+    weir.shutdown()
+    weir.init(num_cpus=1, memory_limit="192MiB")
+    assert [row["sum"] for row in weir.range(4, override_num_blocks=4).map_batches(reserves).take_all()] == [float(6 << 20)] * 4
+    weir.shutdown()
+
+
 @not_sanitized
 def test_pages_that_a_worker_wrote_to_do_not_come_back(tmp_path):
     """Every input is written over; the pages that are used again for later inputs hold those."""

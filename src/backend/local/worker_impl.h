@@ -83,6 +83,7 @@ struct weir_worker {
 	int statm; /* −1: not open */
 	int64_t memory_peak;
 	uint64_t state_ns;                             /* when its state was looked at */
+	uint64_t measured_ns;                          /* when its memory was */
 	uint32_t stopped_count;                        /* so many looks in a row it was stopped */
 	int64_t bound, unused_virtual, regions_mapped; /* see worker_watch.c */
 };

@@ -24,8 +24,8 @@
 enum { WATCHED_MAX = 1024, WATCHED_FDS = 3, PRINT_BYTES_MAX = 256 << 10 };
 #define STATE_NS ((uint64_t)1000000000)
 enum { STOPPED_LOOKS = 5 };
-/* so small a part of what else is mapped and not used is taken to stay so, at each look */
-enum { UNUSED_FOLLOWS = 16 };
+/* what else is mapped and not used for as long is taken to stay so, and a part of it before, however seldom one looks */
+#define UNUSED_NS ((int64_t)400000000)
 
 /* --- waiting --- */
 
@@ -302,9 +302,13 @@ static bool read_statm(struct weir_worker *worker, int64_t *anon, int64_t *data)
 static int64_t about_to_be_used(struct weir_worker *worker, int64_t anon, int64_t data)
 {
 	int64_t unused = data - worker->regions_mapped - anon, coming = unused - worker->unused_virtual;
+	uint64_t now = weir_clock_ns();
+	int64_t since = worker->measured_ns ? (int64_t)(now - worker->measured_ns) : 0;
 
+	worker->measured_ns = now;
 	if (unused >= 0) /* else it is mapping a region that it was told of, or has let go of one */
-		worker->unused_virtual += coming / UNUSED_FOLLOWS;
+		worker->unused_virtual +=
+			since < UNUSED_NS ? (int64_t)((double)coming * (double)since / (double)UNUSED_NS) : coming;
 	return coming > 0 ? coming : 0;
 }
 
