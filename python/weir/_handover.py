@@ -125,7 +125,8 @@ def begun(part: Op, run: Run, operators_kept: int) -> Op | None:
         held.clear()  # a traceback that somebody keeps does not keep rows
         raise
     finally:
-        inner.works()  # from now on the exchange shows what it does
+        inner.works()  # from now on the exchange shows what it does,
+        inner.at_work(False)  # and takes the rows as they come
     run.build.gpus = inner.build.gpus
     run.empty = run.empty or inner.empty
     blocks = [_plain(block) for block in inner.as_blocks(part, list(held))]

@@ -274,16 +274,24 @@ class Run:
 
     def asks(self) -> None:
         """The program waits for its next batch from now on."""
+        self.at_work(False)
         if self.asking is not None:
             self.asking.since_ns = time.monotonic_ns()
 
     def works(self) -> None:
         """The program has it, and may print: what was drawn is taken off."""
+        self.at_work(True)
         if self.asking is not None:
             self.asking.since_ns = 0
             task = self._task
             if task is not None:
                 task.hide()
+
+    def at_work(self, at_work: bool) -> None:
+        """From any thread: whether the program works with what it has, also while another thread takes the next batch."""
+        task = self._task
+        if task is not None:
+            task.at_work(at_work)
 
     def cancel(self) -> None:
         """From any thread: whoever waits for the run's next batch stops waiting."""

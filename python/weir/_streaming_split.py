@@ -50,9 +50,11 @@ if TYPE_CHECKING:
     from weir.dataset import Dataset, MaterializedDataset
     from weir.schema import Schema
 
-QUEUED_BYTES = 16 << 20  # of a split, that nobody has taken yet
+QUEUED_BYTES = 16 << 20  # of a split, that nobody has taken yet; of all of them
+QUEUED_PART = 16  # this part of the limit: what lies there may be a piece of a block that stays for it
 SENT_BYTES = 4 << 20  # of small pieces that go to a process at once
 WAIT_WARNING_S = 30.0
+QUIET_S = 2.0  # without anybody taking rows: then nobody is waited for
 LOOK_S = 0.2  # how often a connection is looked at while its split waits
 
 _log = logging.getLogger("weir")
@@ -93,6 +95,8 @@ class Coordinator:
         self._error: BaseException | None = None
         self._run: _run.Run | None = None
         self._producer: threading.Thread | None = None
+        self._waiting: set[int] = set()  # splits whose consumers wait for rows
+        self._given = 0.0  # when rows were last given to one of them
         _coordinators.add(self)
         if _local_world() > 1 and n > 1:
             _log.warning(
@@ -154,6 +158,7 @@ class Coordinator:
         for split in range(self.n):
             self._clear(split)
         self._is_over, self._error = False, None
+        self._given = time.monotonic()
         for asked in self._asked.values():
             asked.epoch = self._epoch
         self._asked = {}
@@ -187,7 +192,7 @@ class Coordinator:
                 if self._epoch != epoch or self._is_over:
                     return
                 self.dataset._last_run = self._run = run
-            bound = max(1 << 20, min(QUEUED_BYTES, run.build.state.native.memory_limit // (8 * self.n)))
+            bound = max(1 << 20, min(QUEUED_BYTES, run.build.state.native.memory_limit // (QUEUED_PART * self.n)))
             holding = Holding(run.build.state.native)
             for batch in run:
                 # A large batch goes in parts; what waits of it for a slow consumer is copied, so that it does not keep all of it.
@@ -264,7 +269,7 @@ class Coordinator:
                     raise self._error
                 if self._is_over:
                     return []
-                self._changed.wait(LOOK_S if is_alive else None)
+                self._wait_for_rows(split, LOOK_S if is_alive else QUIET_S)
                 if is_alive is not None and not is_alive():
                     return []
             taken: list[Batch] = []
@@ -274,8 +279,23 @@ class Coordinator:
                 size += batch.nbytes
                 taken.append(batch)
             self._bytes[split] -= size
+            self._given = time.monotonic()
+            if self._run is not None:
+                self._run.at_work(True)
             self._changed.notify_all()
             return taken
+
+    def _wait_for_rows(self, split: int, most_s: float) -> None:
+        """Under the lock. As long as others work with their rows the run waits for what they will let go of, rather than go beyond its
+        budget; but whoever has taken nothing for QUIET_S may be waiting for this very split."""
+        self._waiting.add(split)
+        try:
+            if self._run is not None:
+                are_quiet = time.monotonic() - self._given >= QUIET_S
+                self._run.at_work(not are_quiet and not self._waiting >= self._members)
+            self._changed.wait(most_s)
+        finally:
+            self._waiting.discard(split)
 
     def leave(self, split: int, epoch: int, asked: Asked | None = None) -> None:
         """The split's consumer wants no more of this epoch."""

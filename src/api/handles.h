@@ -82,6 +82,9 @@ int64_t api_task_budget(struct weir_task *task); /* bytes that its run may have 
 int api_task_next(struct weir_task *task, struct weir_batch **out, struct weir_error *err);
 /* The same without waiting: *out is NULL also when there is none yet, and *ended says which. */
 int api_task_take(struct weir_task *task, struct weir_batch **out, bool *ended, struct weir_error *err);
+/* Whether the program works with what it was given while another thread takes the next batch: it will let go of it, so
+ * the run waits for that rather than go beyond its budget. From any thread; at first it does not. */
+void api_task_at_work(struct weir_task *task, bool at_work);
 /* The thread waits for a task, by its descriptor, until the end. */
 void api_wait_begin(void);
 void api_wait_end(void);

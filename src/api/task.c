@@ -55,6 +55,7 @@ struct weir_task {
 	uint64_t bytes_out;   /* of all that was queued */
 	bool finished, abandoned, stopping, stopped;
 	bool run_over; /* nothing more is delivered */
+	bool at_work;  /* the program, while somebody takes the next batch for it */
 	struct weir_error keeping_error;
 	bool progress_ended;
 	int doorbell; /* an eventfd that is 1 while there is something to see; valid when has_doorbell */
@@ -262,6 +263,22 @@ static int open_taken(struct weir_task *task, struct queued *taken, struct weir_
 	return code;
 }
 
+/* With the lock held: the program waits itself, and lets go of nothing before the next batch is there. */
+static void tell_awaited(struct weir_task *task)
+{
+	if (!task->at_work)
+		weir_local_run_awaited(task->job.run);
+}
+
+void api_task_at_work(struct weir_task *task, bool at_work)
+{
+	pthread_mutex_lock(&task->lock);
+	task->at_work = at_work;
+	if (task->job.run && task->count == 0 && !task->finished)
+		tell_awaited(task);
+	pthread_mutex_unlock(&task->lock);
+}
+
 int api_task_next(struct weir_task *task, struct weir_batch **out, struct weir_error *err)
 {
 	struct queued taken;
@@ -270,7 +287,7 @@ int api_task_next(struct weir_task *task, struct weir_batch **out, struct weir_e
 	*out = NULL;
 	pthread_mutex_lock(&task->lock);
 	while (task->count == 0 && !task->finished) {
-		weir_local_run_awaited(task->job.run);
+		tell_awaited(task);
 		weir_local_wait_begin();
 		pthread_cond_wait(&task->changed, &task->lock);
 		weir_local_wait_end();
@@ -294,7 +311,7 @@ int api_task_take(struct weir_task *task, struct weir_batch **out, bool *ended, 
 	pthread_mutex_lock(&task->lock);
 	*ended = task->count == 0 && task->finished;
 	if (task->count == 0 && !task->finished)
-		weir_local_run_awaited(task->job.run);
+		tell_awaited(task);
 	code = take(task, &taken, err);
 	pthread_mutex_unlock(&task->lock);
 	return code ? code : open_taken(task, &taken, out, err);

@@ -310,6 +310,18 @@ static PyObject *task_next(PyObject *object, PyObject *Py_UNUSED(unused))
 	return batch;
 }
 
+static PyObject *task_at_work(PyObject *object, PyObject *at_work)
+{
+	struct task_object *self = (struct task_object *)object;
+	int yes = PyObject_IsTrue(at_work);
+
+	if (yes < 0)
+		return NULL;
+	if (self->task && pyext_here(self->pid))
+		api_task_at_work(self->task, yes);
+	Py_RETURN_NONE;
+}
+
 static PyObject *task_wait(PyObject *object, PyObject *Py_UNUSED(unused))
 {
 	struct task_object *self = (struct task_object *)object;
@@ -632,6 +644,9 @@ static PyObject *task_stats(PyObject *object, PyObject *Py_UNUSED(unused))
 }
 
 static PyMethodDef task_methods[] = {
+	{"at_work", task_at_work, METH_O,
+	 "at_work($self, at_work, /)\n--\n\nWhether the program works with its batches while another thread takes the next one: the run "
+	 "then waits\nfor what the program will let go of, rather than go beyond its budget. At first it does not."},
 	{"next", task_next, METH_NOARGS, "next($self)\n--\n\nThe next Batch, in input order; None at the end."},
 	{"wait", task_wait, METH_NOARGS, "wait($self)\n--\n\nWaits for the end; raises how it failed."},
 	{"cancel", task_cancel, METH_NOARGS,

@@ -127,7 +127,7 @@ def test_a_slow_one_bounds_the_others(limit: str) -> None:
     """The second takes nothing: the first gets what the queues hold, and the run stops there. How much that is goes by the limit."""
     weir.shutdown()  # whatever limit an earlier test has left
     weir.init(num_cpus=2, memory_limit=limit)
-    bound = min(_streaming_split.QUEUED_BYTES, weir._session.current().native.memory_limit // 16)
+    bound = min(_streaming_split.QUEUED_BYTES, weir._session.current().native.memory_limit // (2 * _streaming_split.QUEUED_PART))
     rows = 60_000_000  # 480 MB
     first, second = weir.range(rows).streaming_split(2)
     coordinator = first._coordinator
