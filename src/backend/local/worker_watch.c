@@ -24,7 +24,7 @@
 enum { WATCHED_MAX = 1024, WATCHED_FDS = 3, PRINT_BYTES_MAX = 256 << 10 };
 #define STATE_NS ((uint64_t)1000000000)
 enum { STOPPED_LOOKS = 5 };
-/* what else is mapped and not used for as long is taken to stay so, and a part of it before, however seldom one looks */
+/* what else is mapped and not used for so long is taken to stay so, a part of it sooner */
 #define UNUSED_NS ((int64_t)400000000)
 
 /* --- waiting --- */
