@@ -1,9 +1,9 @@
-/* The state machine: one event in, what follows from it out. Each step reserves all memory that it may need before it
- * changes anything, takes the event in, lets everything settle (flow.c) and looks whether the end has come.
+/* The state machine: takes one event, and says what to do about it. A step reserves all memory that it may need before
+ * it changes anything, handles the event, lets everything settle (flow.c), and checks whether the run is over.
  *
- * The end. With success: no more splits, nothing lives, no worker is still to die. With an error: the first cause is
- * kept, lanes are told to stop, workers that are busy are killed, I/O under way is awaited; then everything is freed
- * and END says why. */
+ * The end. A run succeeds when there are no more splits, no item is left and no worker has yet to die. On an error the
+ * first cause is kept, lanes are told to stop, busy workers are killed, and I/O under way is waited for; then
+ * everything is freed, and END says why. */
 #include "exec/core_impl.h"
 
 #include <stdarg.h>
@@ -69,7 +69,7 @@ static int check_options(const struct weir_core_options *options, struct weir_er
 	return WEIR_OK;
 }
 
-/* Lanes share alike what the first workers leave. */
+/* Lanes share equally what the first workers leave. */
 static void share_budget(struct weir_core *core)
 {
 	int64_t left = core->budget, share;
@@ -184,7 +184,7 @@ void weir_core_free(struct weir_core *core)
 	weir_free(account, core, sizeof(*core));
 }
 
-/* What one step can emit: a few actions for each slot and for each item. */
+/* One step emits at most a few actions for each slot and for each item. */
 static int reserve(struct weir_core *core, struct weir_actions *out, struct weir_error *err)
 {
 	size_t want = out->count + 16 + 8 * (size_t)core->slot_count + 2 * ((size_t)core->live + 2);
@@ -356,7 +356,7 @@ static void on_cancel(struct weir_core *core, const struct weir_event *event)
 	weir_exec_fail(core, NO_ITEM, code, "%s", weir_code_text(code));
 }
 
-/* One worker of each stage is always paid for, but while the memory is another run's. */
+/* One worker of each stage always has its memory, except while another run has its turn. */
 static void on_budget(struct weir_core *core, const struct weir_event *event)
 {
 	int64_t floor = 0;
@@ -378,12 +378,6 @@ static void on_budget(struct weir_core *core, const struct weir_event *event)
 	share_budget(core);
 }
 
-static void on_tick(struct weir_core *core, const struct weir_event *event)
-{
-	(void)core;
-	(void)event;
-}
-
 static void (*const handlers[])(struct weir_core *core, const struct weir_event *event) = {
 	[WEIR_EV_START] = on_start,
 	[WEIR_EV_SLOT_READY] = weir_exec_slot_ready,
@@ -402,7 +396,6 @@ static void (*const handlers[])(struct weir_core *core, const struct weir_event 
 	[WEIR_EV_TAKEN] = on_taken,
 	[WEIR_EV_MEASURED] = weir_exec_measured,
 	[WEIR_EV_CANCEL] = on_cancel,
-	[WEIR_EV_TICK] = on_tick,
 	[WEIR_EV_BUDGET] = on_budget,
 };
 

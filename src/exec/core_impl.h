@@ -1,31 +1,21 @@
 /* core_impl: the executor's state, shared by the files of this folder.
  *
- * Everything that passes through a run is an item: a split (stage 0), a chunk that waits to be a batch of stage s, a
- * chunk that waits for the consumer (stage = stage_count). An item has a path, which is its place in the input's order:
+ * Anything that passes through a run is an item: a split (stage 0), a chunk that will be a batch of stage s, or a chunk
+ * for the consumer (stage = stage_count). An item's path is its place in the input's order:
  *
  *     split 7                            7
  *     the third chunk made of it         7 2
  *     the first chunk made of that       7 2 0
  *
- * and a position: the path, followed by how many outputs it has made so far. Positions are compared as numbers, left to
- * right; the smallest of all that live is the front. Two rules give "never stalls": whatever a policy says, the front
- * may go on; whatever holds memory behind the front may be made to give it up. So the front always moves, and
+ * Its position is the path, followed by how many outputs it has made so far. Positions are compared number by number,
+ * left to right; the item with the smallest one is the front. Two rules keep a run from stalling: no policy holds the
+ * front back, and whatever holds memory behind the front can be made to give it up. So the front always moves, and
  * everything becomes the front in its turn.
  *
- * Items lie in one array and are named by index; a chunk's number for the outside is index and generation together, so
- * that a message about one that is gone is known as such. Nothing is allocated inside a step but at its very beginning.
+ * Items lie in one array and are named by index. Outside, a chunk's number is its index and a generation, so that a
+ * message about a chunk that is gone can be recognised. A step allocates at its very beginning only.
  *
- *     core.c      new, free, step: one function for each kind of event; the end
- *     items.c     the array, paths, heaps
- *     order.c     the list of all that is not done, in the input's order; the front
- *     bundle.c    neighbouring chunks that become one task
- *     lanes.c     what lanes say: ready, ask, return, turn, output, done
- *     pool.c      worker processes: up, dead, whom to blame, whom to give a batch
- *     spill.c     what could be spilled, the youngest first
- *     memory.c    the governor: books, grants, making room, spilling, restoring, escapes
- *     flow.c      what starts next; cutting splits, pausing lanes, delivering
- *     policy.c    the table of policies that must agree
- */
+ * README.md says which file does what. */
 #ifndef WEIR_EXEC_CORE_IMPL_H
 #define WEIR_EXEC_CORE_IMPL_H
 
@@ -146,7 +136,7 @@ struct stage {
 	bool shrunk;            /* workers were let go for their memory */
 	bool cramped;           /* one had too little to begin with, beside others: they start one by one */
 	bool closed;            /* nothing will come any more, its workers were sent home */
-	uint8_t held_by;        /* a wait and one: what the oldest of its queue waits for, since held_since */
+	uint8_t held_by;        /* what the oldest of its queue waits for since held_since: a wait + 1; 0: nothing */
 	uint64_t held_since;
 	int64_t estimate; /* workers: what the next one is taken to need */
 	bool assumes;     /* by the size of its chunks, until one is measured that has done something */

@@ -56,11 +56,11 @@
 #define WEIR_SPAWN_KILLED 1
 #define WEIR_SPAWNS_MAX 100
 #define WEIR_REBUILD_ATTEMPT (1u << 16) /* attempts from here on run a split again for the sake of one lost chunk */
-#define WEIR_WINDOW_SPLITS                                                                                             \
-	2 /* splits for each task that can be in hands at once, in any stage: so many wait for an earlier one */
+/* Where order is kept: so many splits may be cut for each task that slots of all stages can have at once. */
+#define WEIR_WINDOW_SPLITS 2
 
-#define WEIR_AHEAD_NS                                                                                                  \
-	1000000u /* work that a worker has ahead; to sleep and be woken in between costs a hundredth of it */
+/* How much work a worker is given ahead. To sleep and be woken between two tasks costs a hundredth of that. */
+#define WEIR_AHEAD_NS 1000000u
 
 enum weir_stage_kind { WEIR_STAGE_LANES, WEIR_STAGE_WORKERS };
 
@@ -159,7 +159,6 @@ enum weir_event_kind {
 	 * next batch: nobody else is given that */
 	WEIR_EV_MEASURED,
 	WEIR_EV_CANCEL, /* code: why, when something outside any task went wrong; 0: WEIR_E_CANCELLED */
-	WEIR_EV_TICK,   /* a timer asked for by SET_TIMER */
 	/* bytes: the budget from now on: other runs share the limit, which stays as it is. apart: of the overdraft,
 	 * what others have; lent: what the user was handed and will let go of by himself, or what other runs will.
 	 * parked: another run needs the memory: nothing starts or is delivered, what was begun may end, and what waits
@@ -214,7 +213,6 @@ enum weir_action_kind {
 	WEIR_DO_DELIVER,   /* chunk: to the consumer */
 	WEIR_DO_TRIM,      /* give warm pages back: bytes are wanted */
 	WEIR_DO_STOP_SLOT, /* slot: no more work will come; a lane ends, a worker exits */
-	WEIR_DO_SET_TIMER, /* bytes: absolute time in ns for a TICK */
 	/* code: WEIR_OK: every task is done, commit; else why not. Lanes told STOP_SLOT just before may still finish
 	 * what they hold; wait for their threads before the commit. After an error of a task: run = that attempt
 	 * (attempt 0: it was none), chunk = the number of the split it came of */
@@ -306,9 +304,5 @@ struct weir_stage_stats {
 };
 const char *weir_wait_name(enum weir_wait wait); /* "memory budget": the policy's */
 void weir_core_stage_stats(const struct weir_core *core, uint32_t stage, struct weir_stage_stats *out);
-
-/* The policies that must all agree before a task starts, in this order, as a table (policy.c): concurrency cap, memory
- * budget, order window, downstream capacity, logical resources; with places kept for lending between operators and
- * actor pools. */
 
 #endif

@@ -1,9 +1,10 @@
-/* What happens next: turns and pauses are answered, grants given, tasks started from the last stage to the first (what
- * is nearest to the end frees most), chunks delivered. Repeated until nothing moves; then the front is helped. */
+/* What happens next. Turns, pauses and asks are answered, tasks are started, from the last stage to the first (what is
+ * nearest to the end frees most memory), and chunks are delivered, until nothing moves any more. Then the next split is
+ * cut, the front is helped if it lacks memory or a lane, and whatever exceeds the budget is relieved. */
 #include "exec/core_impl.h"
 
 enum { CONSUMER_CHUNKS_A_SLOT = 4 };
-/* of the budget: a larger chunk is handed out when nothing else is: it cannot be spilled then */
+/* Of the budget: a larger chunk is delivered only when no other one is out, since what is out cannot be spilled. */
 enum { AHEAD_SHARE = 16 };
 
 uint32_t weir_exec_capacity(const struct weir_core *core, uint32_t stage)
@@ -254,7 +255,7 @@ static bool start_next(struct weir_core *core, uint32_t s)
 	return true;
 }
 
-/* One question at a time: the answer comes at once. A split that was given up goes before a new one. */
+/* One split at a time. One that was given up goes before a new one. */
 static void cut_next(struct weir_core *core)
 {
 	struct stage *stage = &core->stages[0];
@@ -268,7 +269,7 @@ static void cut_next(struct weir_core *core)
 	emit(core, (struct weir_action){.kind = WEIR_DO_CUT_SPLIT});
 }
 
-/* In order; an overtaking chunk only where that is allowed and as many wait as there is place for. */
+/* In order. A chunk may overtake older ones only where order is not asked for, and when the queue is full. */
 static bool deliver_next(struct weir_core *core)
 {
 	uint32_t index, older;

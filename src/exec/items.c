@@ -1,4 +1,5 @@
-/* Items, their positions and the heaps in which they wait. */
+/* The array of items, with a list of free places and a list of chunks in memory; positions; the heaps in which items
+ * wait for a slot, the oldest on top. */
 #include "exec/core_impl.h"
 
 #include <string.h>

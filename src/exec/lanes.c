@@ -1,13 +1,13 @@
-/* What the slots that run tasks say, and what they are told. A lane is one of
+/* What slots say about their tasks, lanes' and workers' alike, and what they are told. A lane's states:
  *
  *     up ── START_TASK ──▶ running ──▶ done, or given up (its task goes back into the queue)
  *                           │   ▲
  *          ASK, WAIT_TURN,  ▼   │  GRANT, TURN, RESUME
  *          OUTPUT         waiting ── GIVE_UP, STOP_TASK ──▶ unwinding
  *
- * A lane's outputs are accepted as they come: a lane cannot die alone. When its task was given up and runs again,
- * outputs that were accepted before are dropped by number. A worker's outputs are held until its batch is done; when
- * they have become many, those so far are accepted by number too, and a second attempt's are dropped up to there. */
+ * A lane cannot die alone, so its outputs are accepted as they come. When its task was given up and runs again, as many
+ * outputs as were accepted before are dropped. A worker's outputs are held until its batch is done; when they have
+ * become many, those made so far are accepted as well, and a second attempt's outputs are dropped up to that number. */
 #include "exec/core_impl.h"
 
 #include <string.h>

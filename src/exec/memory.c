@@ -1,26 +1,26 @@
 /* The governor: who may have how much memory, and who must give it back.
  *
- *     granted    what tasks may use; a lane asks for more, a worker's batch has an allowance for its output
+ *     granted    what tasks may use. A lane asks for more; a worker's batch has an allowance for its output
  *     resident   chunks in memory. An output takes its bytes out of its maker's grant, so nothing is counted twice
- *     workers    private memory of worker processes, as assumed or as measured, whichever is more
- *     excess     what this process was measured to use beyond its accounts, taken off the budget
- *     swings     what workers had with their last batches and will have with the next ones, beyond what they have now;
- *                off the budget, too
+ *     workers    private memory of worker processes: as assumed or as measured, whichever is more
+ *     excess     what this process was measured to use beyond its accounts; taken off the budget
+ *     swings     what workers had with their last batches beyond what they have now, and will have with the next ones;
+ *                off the budget as well
  *
- * Asks are answered in the order of age. When the oldest does not fit, younger chunks are spilled for it. When the
- * front itself does not fit: warm pages are given back, chunks spilled from the far end, then tasks revoked from the
- * youngest on, one at a time, then workers let go that have nothing to do. When nothing is left to take and nothing is
- * on its way back, the front may pass the budget, up to the limit (OLDEST_OVERDRAW); past that the run ends and says
- * how much was missing. What the user was handed and will let go of is waited for first, but not while he himself
- * waits: that the backend knows. */
+ * Asks are answered in order of age. When the oldest does not fit, younger chunks are spilled for it. When it is the
+ * front, warm pages are given back, chunks are spilled from the far end, tasks are told to give up, the youngest first,
+ * and then workers without a batch are let go. When nothing is left to take and nothing is on its way back, the front
+ * may pass the budget, up to the limit (OLDEST_OVERDRAW); past that the run ends and says how much was missing. Before
+ * that the front waits for what the user holds and will release, unless the user himself waits, which the backend
+ * knows. */
 #include "exec/core_impl.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-enum { SWINGS_SHARE = 2 };  /* of the budget: no more is kept free for what workers will have again */
-enum { EXCESS_FALLS = 4 };  /* of what is too much: so much of it is given back with each measurement */
-enum { RELIEF_SHARE = 16 }; /* of the budget: so much too much is let pass while the front moves */
+enum { SWINGS_SHARE = 2 };  /* at most this part of the budget is kept free for what workers will have again */
+enum { EXCESS_FALLS = 4 };  /* when less excess is measured, this part of the difference comes back each time */
+enum { RELIEF_SHARE = 16 }; /* while the front moves, this part of the budget may be exceeded */
 
 int64_t weir_exec_room(const struct weir_core *core)
 {

@@ -1,13 +1,13 @@
-/* Everything that is not done, in one list in the input's order: splits, chunks that wait or run, chunks for the
- * consumer.
+/* Everything that is not done, in one list in the input's order: splits, chunks that wait or are being worked on, and
+ * chunks for the consumer.
  *
  *     3.0.1   3.0.2   3.1   3      4.0   4        what each is: 3.0.1 a chunk made by 3.0, 3 a split at work
  *     └ stage 2 ┘     └ 1 ┘ └ 0 ┘  └ 1 ┘ └ 0 ┘    and its stage
  *
- * What a task makes comes directly before the task itself, since the task's position counts its outputs; a new split
- * comes last. So nothing is ever searched for: the first of the list is the front, and who stands next to each other in
- * it has nothing in between, now and for ever, unless it is a task of an earlier stage. Not listed: outputs that are
- * held, parts of bundles (their first stands for them), and what was told to stop. */
+ * A task's output comes directly before the task itself, since the task's position counts its outputs; a new split
+ * comes last. So nothing is ever searched for. The first of the list is the front, and nothing can ever come between
+ * two neighbours, unless the second is a task of an earlier stage, which may still make something. Not listed: outputs
+ * that are held, parts of bundles (the first part stands for them), and tasks that were told to stop. */
 #include "exec/core_impl.h"
 
 void weir_exec_list(struct weir_core *core, uint32_t index, uint32_t at)

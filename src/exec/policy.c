@@ -110,14 +110,12 @@ static const struct policy policies[] = {
 	{"order window", WEIR_WAIT_WINDOW, window_allows},
 	{"downstream capacity", WEIR_WAIT_DOWNSTREAM, downstream_allows},
 	{"logical resources", WEIR_WAIT_RESOURCES, resources_allow},
-	{"lending between operators", WEIR_WAIT_MEMORY,
-	 NULL}, /* budgets of their own, lent from the last operator backwards */
 };
 
 bool weir_exec_policies_agree(struct weir_core *core, uint32_t stage, uint32_t index)
 {
 	for (size_t i = 0; i < sizeof(policies) / sizeof(policies[0]); i++)
-		if (policies[i].allows && !policies[i].allows(core, stage, index)) {
+		if (!policies[i].allows(core, stage, index)) {
 			weir_exec_held_back(core, stage, policies[i].wait);
 			return false;
 		}

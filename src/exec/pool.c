@@ -2,17 +2,18 @@
  *
  *     STARTING ── ready ──▶ UP ── died, or killed ──▶ DEAD ── when wanted ──▶ STARTING (next generation)
  *
- * The memory of a worker is booked when its slot first starts one and stays booked until the end, so a worker that died
- * can always be started again; or until it is let go for its memory. The first worker of each stage is booked before
- * anything else. Booked is what the stage assumes, or what its workers were measured to need, if that is more; for one
- * that takes a dead one's place as much of that as there is room for.
+ * A worker's memory is booked when its slot first starts a process, and stays booked until the run ends or the worker
+ * is let go for its memory; so one that died can always be replaced. The first worker of each stage is booked before
+ * anything else. What is booked is what the stage assumes, or what its workers were measured to need if that is more. A
+ * replacement for which that is too much is booked with what the stage assumes.
  *
- * A pool grows by as many as wait for a worker, and shrinks to slots_min when measurements keep finding workers idle.
- * Under pressure idle ones go first. Past the limit a worker that has grown is stopped at its work, the one with the
- * youngest batch first; what it ran is repeated with no other worker busy; if that is too much again, the run ends and
- * says how much it was.
+ * The pool grows by one worker for each batch that waits, and shrinks to slots_min when measurements keep finding
+ * workers idle. When memory is short idle workers go first. Past the limit, workers that have grown are stopped at
+ * their work, the one with the youngest batch first. Their batches are repeated with no other worker busy; a batch that
+ * is too large even then ends the run with an error that says how much it took.
  *
- * Of the batches given to a worker it runs the first; when it dies, that one is blamed, the others only wait again. */
+ * Of the batches given to a worker the first is taken to be the one it runs: when it dies that one is blamed, and the
+ * others only wait again. */
 #include "exec/core_impl.h"
 
 #include <inttypes.h>
@@ -20,8 +21,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* After workers were let go, so many times a worker's memory must be free before one is started: or it would be let go
- * again at the next ask. */
+/* After workers were let go for memory, so many times a worker's need must be free before another is started:
+ * otherwise it would be let go again at the next ask. */
 enum { ROOM_TO_GROW_AGAIN = 4 };
 
 void weir_exec_worker_start(struct weir_core *core, uint32_t stage_index, uint32_t slot_index)

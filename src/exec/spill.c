@@ -1,8 +1,8 @@
-/* Chunks that could be spilled: in memory, waiting, nobody's at the moment. From the first spill of a run on they stand
- * in a heap, the youngest on top, so that who needs memory finds what will be needed last without looking at all the
- * others, however many small ones there are. Runs that never spill pay nothing.
+/* The chunks that could be spilled: those in memory that wait and that nobody works on. From a run's first spill on
+ * they are kept in a heap with the youngest on top, so that the chunk that will be needed last is found at once,
+ * however many small ones there are. A run that never spills pays nothing.
  *
- * A chunk's position does not change while it waits, so neither does its place in the heap. */
+ * A chunk's position does not change while it waits, so the heap stays in order by itself. */
 #include "exec/core_impl.h"
 
 #define NOT_TRACKED UINT32_MAX

@@ -1,7 +1,7 @@
-/* Whoever has an event gives it to the core and performs the actions at once, under the run's lock. Performing may
- * cause further events (a split was cut); they queue up and are given in order, never recursively. Nothing here waits:
- * what takes long (reading, writing, starting) is handed to a thread.
- */
+/* Events to the executor, and its actions to whom they concern. Whoever has an event posts it here, under the run's
+ * lock, and performs the resulting actions at once. Performing may cause further events (a split was cut); they queue
+ * up and are given in order, never recursively. Nothing here waits: what takes long (disk, processes, streams) is
+ * handed to a thread. */
 #include "base/clock.h"
 #include "backend/local/local_impl.h"
 
@@ -264,8 +264,6 @@ static void perform(struct weir_local_run *run, const struct weir_action *action
 		weir_mem_trim(run->session->mem, 0);
 		if (run->store)
 			weir_store_trim(run->store, 0);
-		break;
-	case WEIR_DO_SET_TIMER: /* nothing in the core waits for time */
 		break;
 	case WEIR_DO_END:
 		on_end(run, action);

@@ -648,7 +648,6 @@ static void perform(struct world *world, const struct weir_action *action, const
 			sim_broken(world, "no memory", __LINE__);
 		break;
 	case WEIR_DO_TRIM:
-	case WEIR_DO_SET_TIMER:
 		break;
 	}
 }

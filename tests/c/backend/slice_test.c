@@ -62,7 +62,6 @@ struct driver {
 	bool ordered, tight, ended;
 	int end_code;
 	char reason[256];
-	uint64_t timer_ns;
 	struct killer killer;
 };
 
@@ -292,9 +291,6 @@ static void perform(struct driver *d, const struct weir_action *action)
 	case WEIR_DO_TRIM:
 		weir_store_trim(d->f->store, 0);
 		return;
-	case WEIR_DO_SET_TIMER:
-		d->timer_ns = (uint64_t)action->bytes;
-		return;
 	case WEIR_DO_END:
 		d->ended = true;
 		d->end_code = action->code;
@@ -358,20 +354,8 @@ static void measure(struct driver *d)
 
 static void wait_for_workers(struct driver *d)
 {
-	int64_t timeout_ns = -1;
-
-	if (d->timer_ns) {
-		uint64_t now = weir_clock_ns();
-
-		if (now >= d->timer_ns) {
-			d->timer_ns = 0;
-			post(d, (struct weir_event){.kind = WEIR_EV_TICK});
-			return;
-		}
-		timeout_ns = (int64_t)(d->timer_ns - now);
-	}
 	d->said.count = 0;
-	if (weir_pool_wait(d->pool, timeout_ns, &d->said, &d->f->err)) {
+	if (weir_pool_wait(d->pool, -1, &d->said, &d->f->err)) {
 		print_error("%s\n", d->f->err.message);
 		fail();
 	}
