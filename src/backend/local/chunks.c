@@ -1,6 +1,11 @@
-/* Chunks between stages, by the number that the executor gave them, and the threads that take them to disk and back.
- * The number's low half is a place in a list, which the executor uses again; the high half says which use of it is
- * meant. */
+/* Chunks between stages, by the number that the executor gave them; the threads that take them to disk and back; and,
+ * for the session, chunks that outlive their run (blocks).
+ *
+ * A chunk's number has the index of a place in its low half, which the executor uses again, and in its high half a
+ * generation that says which use is meant. The table has one reference to each chunk until FREE.
+ *
+ * Threads. The table and the queue of disk jobs are under the run's lock; a disk thread gives it up while it writes or
+ * reads. Blocks are under the session's lock, which is not held during a write either. */
 #include "backend/local/local_impl.h"
 
 #include <stdio.h>

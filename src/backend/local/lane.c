@@ -1,15 +1,16 @@
-/* One thread, one instance of a fragment. It waits for a task, runs it from source to sink, reports, waits again. Its
- * operators keep their state from task to task; a lane that has to wait for work, or that gives up its task, frees all
- * of it, so that an idle lane holds no memory to speak of.
+/* A lane: one thread with its own instance of a fragment. It waits for a task, runs it from source to sink, reports,
+ * and waits again. Its operators keep their state from task to task. A lane that has to wait for work, or that gives up
+ * its task, frees them, so that an idle lane holds next to no memory.
  *
  * A task of the first stage is a split. Behind a worker stage it is a bundle of chunks, each a batch with a schema of
- * its own: the lane asks the stage's template for the fragment of that schema, and makes its operators anew when it is
- * another than the last. The sink sees one split as long as the schema stays the same; where another one begins another
- * file, the chunks of a bundle come under their common schema first, as far as nothing is lost by it.
+ * its own: the lane asks the stage's template for the fragment of that schema, and makes its operators anew when that
+ * is not the fragment it has. For the sink a bundle is one split as long as the schema stays the same. Where another
+ * schema means another file, the chunks of a bundle are first promoted to a common schema, as far as nothing is lost by
+ * it.
  *
  * Operators reach the executor through the lane's context and its account's `ask`: each posts an event under the run's
- * lock and sleeps until the core has answered.
- */
+ * lock and sleeps on `wake` until the executor has answered. Fields of struct lane say which of them the lock guards.
+ * */
 #include "ops/blocks.h"
 #include "backend/local/local_impl.h"
 
@@ -257,8 +258,7 @@ static int sink_end(struct lane *lane, struct weir_error *err)
 	return code;
 }
 
-/* From the source to the sink; the sink's split is begun if it is not, and stays open. */
-/* Blocks that lie in the store already and come next. */
+/* What comes next, where it lies in the store as blocks already. */
 static int push_chunks(struct lane *lane, struct weir_error *err)
 {
 	const struct weir_sink_ops *sink = lane->fragment->sink_ops;
@@ -308,6 +308,7 @@ static void name_row(const struct lane *lane, const struct weir_vector *vector, 
 		snprintf(err->message + length, sizeof(err->message) - length, "; %s", text);
 }
 
+/* From the source to the sink; the sink's split is begun if it is not, and stays open. */
 static int push_split(struct lane *lane, const struct weir_split_info *info, void *split, struct weir_error *err)
 {
 	const struct weir_sink_ops *sink = lane->fragment->sink_ops;
@@ -694,5 +695,6 @@ void *weir_lane_main(void *argument)
 	run->threads_running--;
 	pthread_cond_broadcast(&run->over);
 	pthread_mutex_unlock(&run->lock);
+	weir_local_here_end(&place);
 	return NULL;
 }

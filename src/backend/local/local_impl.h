@@ -1,12 +1,5 @@
-/* A run inside: what run.c, perform.c, chunks.c, workers.c and lane.c share.
- *
- *     run.c      making ready, the waiting thread, the end, stats
- *     perform.c  events to the executor, its actions to whom they concern
- *     cut.c      splits, off the source
- *     chunks.c   chunks by the executor's number; threads that spill and restore
- *     workers.c  a thread for each stage of worker processes
- *     lane.c     a thread for each lane
- */
+/* local_impl: a session and its runs, as the files that run, share and end them see them. README.md says which does
+ * what; pool.h and worker_impl.h have what is known of worker processes. */
 #ifndef WEIR_BACKEND_LOCAL_LOCAL_IMPL_H
 #define WEIR_BACKEND_LOCAL_LOCAL_IMPL_H
 
@@ -137,7 +130,6 @@ struct local_failure {
 	char text[WEIR_WORKER_TEXT];
 };
 
-/* What is known of a worker, for the bound on its memory. Under run->lock. */
 /* What a task was given: to say so when the run ends over it. */
 struct local_given {
 	struct weir_run run;
@@ -154,6 +146,7 @@ struct local_error {
 	uint64_t since_ns;
 };
 
+/* What is known of a worker, for errors and for the bound on its memory. Under run->lock. */
 struct local_worker {
 	struct local_given given[WEIR_WORKER_FLIGHT_MAX]; /* the last ones */
 	uint32_t given_next;
@@ -237,8 +230,8 @@ struct weir_local_run {
 	struct weir_store *store; /* NULL: one stage */
 	/* the session's, whose pages count with the process's; NULL: nobody has wanted it yet */
 	struct weir_store *beside;
-	pthread_mutex_t
-		lock; /* guards everything here, the core and the source; rank: run, before pools, store and frames */
+	/* guards everything here, the core and the source; rank: run, before pools, store and frames */
+	pthread_mutex_t lock;
 	pthread_cond_t over; /* a thread of the run has ended, or the run */
 	struct weir_core *core;
 	struct weir_actions actions;

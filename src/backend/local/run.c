@@ -1,14 +1,15 @@
-/* A run in this process: the executor under one lock, its stages, and the caller's own thread, which waits, measures
- * memory ten times a second and looks whether somebody asked to cancel.
+/* A run in this process: it makes the executor and the stages ready, starts their threads, and waits for the end in the
+ * caller's thread, which measures memory ten times a second meanwhile and looks whether somebody asked to cancel.
+ *
+ *     new ─▶ wait ─▶ (clear ─▶ again ─▶ wait …) ─▶ free          cancel, wake and stats from any thread
  *
  *     first stage        then, as often as there are calls                    at last
  *     lanes: fragment ─▶ workers: call ─▶ lanes: template (if it has steps) ─▶ … ─▶ lanes with a sink, or the consumer
  *
  * Between stages lie chunks in the session's store. A run without calls has one stage and no chunks.
  *
- * A fragment behind an exchange has others before it. Each is run to its end first, as a run of its own (a phase), by
- * the thread that waits for this one; memory is shared out anew when its turn has come.
- */
+ * A fragment behind an exchange has others before it. Each is first run to its end as a run of its own (a phase), by
+ * the thread that waits for this one; memory is shared out anew afterwards. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "backend/local/local_impl.h"
@@ -22,10 +23,9 @@ enum { CHUNK_BYTES = 8 << 20, WORKER_START = 16 << 20, BATCH_TIMES = 4, BUNDLE_B
 
 /* ---- runs of one session ---- */
 
-/* Runs share the session's memory alike; what each of them had for itself, they have by turns. With the session's lock.
- * A run is told by its own thread, soon: whoever tells it may have to cut its next split, and wait for rows of the very
- * run that ends here (a stream that the program makes of them); and a lane of it may be waiting for those already, with
- * its lock. */
+/* Runs share the session's memory equally; beyond that they take turns (share.c). With the session's lock. A run is
+ * told of its share by its own thread, soon, and not from here: whoever tells it performs what follows, which may be to
+ * cut a split. */
 static void share_budget(struct weir_session *session)
 {
 	atomic_store_explicit(&session->runs_listed, (uint32_t)session->runs.count, memory_order_relaxed);

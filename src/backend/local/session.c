@@ -1,4 +1,8 @@
-/* A session: memory with its limit, I/O threads, the store, and how many lanes to run. */
+/* A session: memory with its limit, I/O threads, the store (made when first wanted), and how many lanes a run has. Also
+ * how much memory this process uses beyond what it had when the session began, and what the program holds of rows.
+ *
+ * Threads: any. session->lock guards the store's making and the lists of runs and kept chunks, share_lock the figures
+ * of runs that share the limit (share.c) and the program's memory; the rest is set once or atomic. */
 #include "backend/local/local_impl.h"
 
 #include <sched.h>
@@ -7,10 +11,11 @@
 #include <unistd.h>
 
 enum { IO_THREADS = 4 };
-/* of the limit: what the store keeps warm, and frames beside what loops hold or in the program's memory */
-enum { WARM_SHARE = 16, HELD_WARM_SHARE = 32 };
-enum { EXPECTED_SHARE = 4 };    /* of the limit: runs do not go without more before it is there */
-enum { UNEXPLAINED_SHARE = 2 }; /* of the limit: more that no account has is the program's own */
+/* All of the limit. */
+enum { WARM_SHARE = 16 };       /* what the store keeps warm */
+enum { HELD_WARM_SHARE = 32 };  /* warm frames beside what loops hold, and in the program's memory */
+enum { EXPECTED_SHARE = 4 };    /* the most that is taken off budgets for batches that loops have not made yet */
+enum { UNEXPLAINED_SHARE = 2 }; /* what no account explains beyond that is the program's own */
 
 /* CPUs this process may use: its affinity, cut by a cgroup quota. */
 static uint32_t cpu_count(void)
