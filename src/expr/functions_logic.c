@@ -1,8 +1,7 @@
-/* and, or, not in three-valued logic; null tests; if_else, coalesce; in.
+/* and, or, not in three-valued logic; null tests; if_else, coalesce.
  *
- * and / or evaluate an argument only for rows that the ones before it left open, when that saves enough, and always
- * when it may raise an error: a guard guards.
- */
+ * and / or evaluate an argument only for rows that the ones before it left open: where that saves enough, and always
+ * where the argument may raise an error, so that a condition in front of it guards it. */
 #include "expr/adapt.h"
 #include "expr/functions_nested.h"
 

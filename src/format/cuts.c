@@ -11,7 +11,7 @@ struct cut {
 
 struct weir_cuts {
 	struct weir_account *account;
-	pthread_mutex_t lock;
+	pthread_mutex_t lock; /* guards what follows; rank: alone */
 	struct WEIR_LIST(struct cut) ranges;
 	uint32_t certain; /* ranges before this one have ended, each where the next one begins */
 	bool begun;

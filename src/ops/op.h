@@ -162,6 +162,7 @@ struct weir_sink_ops {
 	bool (*exchange_counts)(const void *sink, struct weir_exchange_counts *out);
 };
 
-/* One wrapper each, counting and checking the contract, is in backend/local/lane.c. */
+/* Lanes call sources and steps through ops/chain.c, which counts their rows and time, and the sink by themselves
+ * (backend/local/lane.c). */
 
 #endif

@@ -54,7 +54,7 @@ struct profile_sink {
 	struct weir_schema *input;
 	const struct weir_schema *output; /* the plan's */
 	const struct profile_config *config;
-	pthread_mutex_t lock;
+	pthread_mutex_t lock; /* guards the total; rank: alone */
 	struct profile total;
 };
 

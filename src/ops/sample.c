@@ -38,7 +38,7 @@ struct sample_sink {
 	struct weir_account *account;
 	struct weir_schema *schema;
 	const struct sample_config *config;
-	pthread_mutex_t lock;
+	pthread_mutex_t lock; /* guards the draws; rank: alone */
 	struct draws draws;
 	_Atomic uint64_t bound; /* keys above it are out, whatever comes */
 };

@@ -45,7 +45,7 @@ struct weir_session {
 	_Atomic uint32_t workers_busy;
 	/* of the process that workers are made of, as last measured: all, and what none shares; relaxed */
 	_Atomic int64_t launcher_bytes, launcher_alone;
-	/* guards what follows, and what runs have under `load`; rank: inside run, before the store's (share.c) */
+	/* guards what follows up to `lock`, and runs' `load`; rank: inside run, before the store's (share.c) */
 	pthread_mutex_t share_lock;
 	struct session_sharing WEIR_LIST(struct weir_local_run *) sharing; /* those that run */
 	struct weir_local_run *turn; /* it may go beyond its share; NULL: nobody wants to */
