@@ -343,20 +343,20 @@ const struct cli_command cli_commands[] = {
 	 "Shows the first rows: a table on a terminal, CSV into a pipe.\n\n  weir head data/ -n 5\n  weir head data/ -o table | less\n",
 	 cli_head},
 	{"cat", "cat PATH … [-o FORMAT]",
-	 "All rows to standard output, as CSV or as -o says (csv, jsonl, arrow).\n\n  weir cat data/ -o jsonl | jq .price\n",
+	 "Writes all rows to standard output, as CSV or as -o says (csv, jsonl, arrow).\n\n  weir cat data/ -o jsonl | jq .price\n",
 	 cli_cat},
 	{"sample", "sample PATH … [-n ROWS] [--seed N]",
 	 "Shows rows drawn at random (10, or ROWS), in input order; every choice is equally likely. The same seed gives the same\n"
 	 "rows.\n\n  weir sample data/ -n 20 --seed 7\n",
 	 cli_sample},
 	{"stats", "stats PATH … [--quick]",
-	 "Shows for each column type, rows, nulls, minimum, maximum, and roughly (within 2 %) how many distinct values there are.\n"
-	 "--quick reads only footers where they have all this, and leaves out the number of distinct values.\n\n"
+	 "Shows for each column its type, rows, nulls, minimum and maximum, and roughly (within 2 %) how many distinct values there\n"
+	 "are. --quick reads only footers where these have everything, and leaves out the number of distinct values.\n\n"
 	 "  weir stats data/\n  weir stats sales.csv -o jsonl\n",
 	 cli_stats},
 	{"validate", "validate PATH …",
-	 "Reads every file from end to end, and says of each whether it is good, or what is wrong and where. The exit status is 1\n"
-	 "when one is bad. In folders, what a killed run left behind is finished or removed first.\n\n"
+	 "Reads every file from end to end and says whether it is good, or what is wrong and where. The exit status is 1 when one\n"
+	 "is bad. Also finishes or removes what a killed run left in a folder.\n\n"
 	 "  weir validate data/\n  weir validate sales.txt --format csv --delimiter ';'\n",
 	 cli_validate},
 	{"convert", "convert PATH … TARGET",
@@ -365,8 +365,8 @@ const struct cli_command cli_commands[] = {
 	 "  weir convert sales.csv sales.parquet\n  weir convert 'logs/*.jsonl.gz' logs.parquet --compression zstd\n"
 	 "  weir convert in.csv --delimiter ';' out.csv --mode overwrite\n",
 	 cli_convert},
-	{"count", "count PATH …", "Counts rows; from footers, where they tell the number.\n\n  weir count data/\n",
-	 cli_count},
+	{"count", "count PATH …",
+	 "Counts rows, from the footers of files where these have the number.\n\n  weir count data/\n", cli_count},
 	{"explain", "explain 'read … then …'",
 	 "Shows what would be done: the plan as written and as it will run, with what was pushed where.\n\n"
 	 "  weir explain 'read data/ then filter \"price > 100\" then select name'\n",

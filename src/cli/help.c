@@ -6,14 +6,14 @@
 
 const struct cli_option cli_option_list[] = {
 	{"--memory-limit", "SIZE", NULL, "256M, 2GiB, 1.5GB; default 60 % of the machine or its cgroup; at least 64M"},
-	{"--threads", "N", NULL, "lanes; default one a CPU"},
-	{"--output", "FORMAT", "-o", "of a chain that is shown: table, csv, jsonl, arrow"},
-	{"--rows", "N", "-n", "of a table, and of head; default 20, and 10"},
+	{"--threads", "N", NULL, "number of threads; default one per CPU"},
+	{"--output", "FORMAT", "-o", "how a chain without write or count is shown: table, csv, jsonl, arrow"},
+	{"--rows", "N", "-n", "rows of a table (20), and of head and sample (10)"},
 	{"--stats", NULL, NULL, "after the run: rows and time per operator, memory, waiting"},
 	{"--progress", "[=WHEN]", NULL, "a live line: auto (on a terminal), always (a line a second elsewhere), never"},
 	{"--quiet", NULL, "-q", "no progress, no warnings"},
-	{"--help", NULL, "-h", "of weir, or of the verb before it"},
-	{"--version", NULL, NULL, "which weir this is"},
+	{"--help", NULL, "-h", "help on weir, or on the verb before it"},
+	{"--version", NULL, NULL, "the version of weir"},
 	{0},
 };
 

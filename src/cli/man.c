@@ -125,7 +125,7 @@ int cli_man(const struct cli *cli)
 	put_options();
 	printf(".SH EXPRESSIONS\n");
 	put_help(expressions);
-	printf(".SH EXIT STATUS\n.TP\n.B 0\nwell\n.TP\n.B 1\nthe run failed; nothing was published\n.TP\n.B 2\nthe command line "
+	printf(".SH EXIT STATUS\n.TP\n.B 0\nsuccess\n.TP\n.B 1\nthe run failed; nothing was published\n.TP\n.B 2\nthe command line "
 	       "is wrong: a verb, an option, a name or a type\n.TP\n.B 130\ninterrupted; nothing is left behind\n.PP\n"
 	       "A closed pipe ends weir by SIGPIPE, as it does other tools.\n");
 	printf(".SH ENVIRONMENT\n.TP\n.B WEIR_LOG\nerror, warn, info, debug or trace: what is told on standard error (warn)\n"

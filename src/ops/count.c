@@ -127,7 +127,7 @@ static int build_check(struct weir_op_env *env, struct weir_node *node, struct w
 const struct weir_op weir_op_count = {
 	.verb = "count",
 	.usage = "count",
-	.help = "Counts rows. Without a filter the footers answer.\n"
+	.help = "Counts rows. Without a filter the footers of files are enough where these have the number.\n"
 		"\n"
 		"  weir read data/ then filter 'price > 100' then count\n",
 	.inputs_min = 1,

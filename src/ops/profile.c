@@ -624,9 +624,9 @@ static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fr
 const struct weir_op weir_op_profile = {
 	.verb = "profile",
 	.usage = "profile [--quick]",
-	.help = "Shows for each column rows, nulls, minimum, maximum, and roughly how many distinct values there are.\n"
+	.help = "Shows for each column its rows, nulls, minimum and maximum, and roughly how many distinct values there are.\n"
 		"\n"
-		"  --quick   read only footers where they have all this, and leave out the number of distinct values\n"
+		"  --quick   read only footers where these have everything, and leave out the number of distinct values\n"
 		"\n"
 		"  weir read data/ then filter 'price > 100' then profile\n",
 	.options = option_names,

@@ -504,7 +504,7 @@ static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fr
 const struct weir_op weir_op_union = {
 	.verb = "union",
 	.usage = "union 'read PATH then …'",
-	.help = "The rows so far, then the rows of another chain. Columns are matched by name; a missing one is null.\n"
+	.help = "Gives the rows so far, then the rows of another chain. Columns are matched by name; a missing one is null.\n"
 		"\n"
 		"  weir read a/ then union 'read b/ then rename x=y' then write both/\n",
 	.inputs_min = 2,

@@ -336,11 +336,11 @@ static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fr
 const struct weir_op weir_op_group = {
 	.verb = "group",
 	.usage = "group KEYS [[NAME=]FUNCTION(COLUMN[, nulls]) …]",
-	.help = "One row for each combination of values of the keys, with what functions say of the rows that have it: count, sum,\n"
-		"min, max, absmax, mean, std, missing_percent, zero_percent, quantile, unique, count_distinct, list, value_counts,\n"
-		"approx_quantile and approx_top_k. Nulls are left out, unless 'nulls' behind the column says that one makes the\n"
-		"result null. Null is a key like any other, and so is NaN. Without functions: the keys alone; with '' as keys: one\n"
-		"row about everything. Rows come in no particular order. What does not fit into memory goes to disk.\n"
+	.help = "One row for each combination of values of the keys, with the results of functions over the rows that have it:\n"
+		"count, sum, min, max, absmax, mean, std, missing_percent, zero_percent, quantile, unique, count_distinct, list,\n"
+		"value_counts, approx_quantile and approx_top_k. Functions ignore nulls; with 'nulls' after the column a null makes\n"
+		"the result null. Null is a key like any other, and so is NaN. Without functions you get the keys alone; with '' as\n"
+		"keys, one row about all rows. Rows come in no particular order. What does not fit into memory goes to disk.\n"
 		"\n"
 		"  weir read orders/ then group 'flag, day' 'n = count() total = sum(price)' then write out/\n"
 		"  weir read orders/ then group flag 'quantile(price, 0.9)' 'count_distinct(customer)'\n",

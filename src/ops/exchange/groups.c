@@ -336,10 +336,12 @@ static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fr
 const struct weir_op weir_op_groups = {
 	.verb = "groups",
 	.usage = "groups COLUMN, … [--mark NAME] [--cut]",
-	.help = "All rows, those that are equal in some columns one after another, in the order of these columns and otherwise in\n"
-		"input order. A last column, 'group' or as --mark says, holds a number that is another one for each group. What\n"
-		"follows as a function gets whole groups, or with --cut parts of them, too. What does not fit into memory goes\n"
-		"to disk.\n"
+	.help = "Puts rows that are equal in some columns next to each other: groups are in the order of these columns, and the\n"
+		"rows of a group in input order. A last column holds a number that differs from group to group. A function that\n"
+		"follows gets whole groups. What does not fit into memory goes to disk.\n"
+		"\n"
+		"  --mark NAME   the name of that last column (group)\n"
+		"  --cut         what follows may get parts of groups, so that no group is too large\n"
 		"\n"
 		"  weir read orders/ then groups 'customer, year' then write by_customer/\n",
 	.options = option_names,

@@ -684,11 +684,17 @@ const struct weir_op weir_op_join = {
 	.verb = "join",
 	.usage = "join FILE|'CHAIN' --on COLUMNS [--right-on COLUMNS] [--how KIND] [--left-suffix TEXT] "
 		 "[--right-suffix TEXT] [--partitions N]",
-	.help = "Rows of this side and of another, files or a chain, put together where the columns after --on are equal. Nulls\n"
-		"equal nothing, NaN equals NaN. left, right and full keep rows of one side or both that have no partner; the\n"
-		"semi and anti kinds give the rows of one side that have one, or none. Columns that both sides have need a suffix.\n"
-		"A side that is small is held in memory; else both sides are cut by their keys, on disk if need be. Kinds: inner,\n"
-		"left, right, full, left_semi, right_semi, left_anti, right_anti.\n"
+	.help = "Combines rows with those of files, or of another chain, that are equal in the columns given by --on. Nulls equal\n"
+		"nothing, NaN equals NaN. If one side is small it is held in memory; otherwise both sides are cut into partitions\n"
+		"by their keys, on disk where memory is short.\n"
+		"\n"
+		"  --on COLUMNS         the columns to compare\n"
+		"  --right-on COLUMNS   their names on the other side, if these differ\n"
+		"  --how KIND           inner: rows that have a partner (the default); left, right, full: also rows of the left side,\n"
+		"                       the right side or both that have none; left_semi, right_semi: only the rows of one side\n"
+		"                       that have a partner; left_anti, right_anti: only those that have none\n"
+		"  --left-suffix TEXT, --right-suffix TEXT   for names that both sides have, which are an error without\n"
+		"  --partitions N       about how many, if both sides are cut\n"
 		"\n"
 		"  weir read orders/ then join customers.parquet --on custkey then write joined/\n"
 		"  weir read orders/ then join 'read customers/ then filter \"age > 30\"' --on custkey --right-on id --how left\n",

@@ -21,7 +21,7 @@ struct repartition_config {
 };
 
 static const char *const option_names[] = {"blocks=", "rows-per-block=", "keys=", "sort", "mark=", NULL};
-#define USAGE "repartition --blocks N [--keys COLUMN,… [--sort]] | --rows-per-block N"
+#define USAGE "repartition --blocks N [--keys COLUMN,… [--sort] [--mark NAME]] | --rows-per-block N"
 
 static int parse_number(const struct weir_words *words, const char *name, int64_t most, int64_t *out,
 			struct weir_error *err)
@@ -289,12 +289,12 @@ static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fr
 const struct weir_op weir_op_repartition = {
 	.verb = "repartition",
 	.usage = USAGE,
-	.help = "The same rows in other pieces: in so many that differ by one row at most, or of so many rows each. A folder that\n"
-		"is written has a file for each. All rows are kept first, on disk where they are too much for memory.\n"
+	.help = "Cuts the same rows into other pieces; writing a folder makes a file for each. All rows are kept first, on disk if\n"
+		"they do not fit into memory. Without keys they stay in order.\n"
 		"\n"
-		"  --blocks N           so many pieces\n"
-		"  --rows-per-block N   pieces of N rows, the last one aside\n"
-		"  --keys A,B           with --blocks: rows that are equal in these columns are in one piece\n"
+		"  --blocks N           N pieces, whose sizes differ by at most one row\n"
+		"  --rows-per-block N   pieces of N rows, except the last\n"
+		"  --keys A,B           with --blocks: rows that are equal in these columns come into the same piece\n"
 		"  --sort               with --keys: each piece in the order of these columns\n"
 		"  --mark NAME          with --keys: a column with the number of the piece\n"
 		"\n"

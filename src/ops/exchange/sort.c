@@ -256,9 +256,9 @@ static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fr
 const struct weir_op weir_op_sort = {
 	.verb = "sort",
 	.usage = "sort COLUMN [desc], …",
-	.help = "All rows in the order of some columns; rows that are equal in them stay in input order. Numbers come before\n"
-		"NaN and NaN before nulls, whichever way they go. Texts are in the order of their bytes. What does not fit into\n"
-		"memory goes to disk. With a limit behind it only the first rows are kept.\n"
+	.help = "Sorts all rows by some columns, each ascending unless it says desc. Rows that are equal in them stay in input\n"
+		"order. Numbers come before NaN, and NaN before nulls, in both directions; strings are in the order of their bytes.\n"
+		"What does not fit into memory goes to disk. With a limit after it, only the first rows are kept.\n"
 		"\n"
 		"  weir read orders/ then sort 'day, price desc' then write sorted/\n"
 		"  weir read orders/ then sort 'price desc' then limit 10\n",
@@ -279,8 +279,8 @@ const struct weir_op weir_op_sort = {
 const struct weir_op weir_op_top = {
 	.verb = "top",
 	.usage = "top N by COLUMN [asc], …",
-	.help = "The N rows with the greatest values, the greatest first; with asc those with the least. Of rows that are equal the\n"
-		"first ones count. NaN and nulls come last. No more than the N rows are kept.\n"
+	.help = "The N rows with the greatest values, the greatest first; with asc those with the smallest. Among equal rows the\n"
+		"first ones win. NaN and nulls come last. Each thread keeps no more than N rows.\n"
 		"\n"
 		"  weir read orders/ then top 10 by price\n"
 		"  weir read orders/ then top 5 by 'price asc, day' then write cheapest.csv\n",
