@@ -1,3 +1,14 @@
+/* Plan, fragment and run of a job, which the command and the tasks of programs (task.c) have in common.
+ *
+ *     init ─▶ (verbs put into `plan`) ─▶ prepare ─▶ run ─▶ release
+ *                                         bind, optimise, build    │ wait ─ failed, but may be repeated ─▶ rebuild ─┐
+ *                                                                  └────────────────────────────────────────────────┘
+ *
+ * A run is repeated in place, so that threads that cancel or ask for stats notice nothing: with a wider type when an
+ * inferred one was too narrow, once for each read; and once when rows came back changed from disk. Nothing of the
+ * result may have been seen by then, and all input must still be there.
+ *
+ * Threads: cancel from any, and from signal handlers, once the job is prepared; everything else from one. */
 #include "api/job.h"
 
 #include "base/log.h"
@@ -68,7 +79,7 @@ int weir_job_prepare(struct weir_job *job, struct weir_error *err)
 					 job->stages ? api_stages_tail(job->stages) : NULL, &job->run, err);
 }
 
-/* ---- once more ---- */
+/* ---- repeating ---- */
 
 static bool is_repeatable(const struct weir_node *node)
 {
@@ -119,13 +130,13 @@ static int rebuild(struct weir_job *job, struct weir_error *err)
 }
 
 /* Rows came back changed from disk. What they were made of is read again, once: a disk that does it twice is broken. */
-static int begin_over(struct weir_job *job, bool *again, struct weir_error *err)
+static int repeat_from_input(struct weir_job *job, bool *again, struct weir_error *err)
 {
 	struct weir_error why = {0};
 
-	if (job->begun_over || !may_repeat(job))
+	if (job->was_repeated || !may_repeat(job))
 		return err->code;
-	job->begun_over = true;
+	job->was_repeated = true;
 	if (rebuild(job, &why)) {
 		*err = why;
 		return err->code;
@@ -137,7 +148,7 @@ static int begin_over(struct weir_job *job, bool *again, struct weir_error *err)
 
 /* The run has failed for a misfit. *again when it is ready to be waited for once more; if it cannot be, the misfit
  * stays the error: it says what can be done. */
-static int begin_anew(struct weir_job *job, bool *again, struct weir_error *err)
+static int repeat_with_wider_types(struct weir_job *job, bool *again, struct weir_error *err)
 {
 	struct weir_text wider;
 	struct weir_error why = {0};
@@ -170,9 +181,9 @@ int weir_job_run(struct weir_job *job, struct weir_error *err)
 		again = false;
 		code = weir_local_run_wait(job->run, err);
 		if (code == WEIR_E_MISFIT)
-			code = begin_anew(job, &again, err);
+			code = repeat_with_wider_types(job, &again, err);
 		else if (code == WEIR_E_SPILL_CORRUPT)
-			code = begin_over(job, &again, err);
+			code = repeat_from_input(job, &again, err);
 	} while (again);
 	/* Whoever holds a batch of the result holds the job, but not what exchanges have in memory and on disk. */
 	if (weir_local_run_retire(job->run))

@@ -1,3 +1,8 @@
+/* Each stretch of native steps behind a call is a template: its steps, and a plan and fragment for each schema that has
+ * come so far, kept until the stages are freed. Fragments of one template share what must exist once, such as the rest
+ * of a limit or the written output (struct weir_shared).
+ *
+ * Threads: `fragment` from any lane, under the template's lock; everything else before the run or after it. */
 #include "api/stages.h"
 #include "plan/plan.h"
 #include "api/job.h"
@@ -18,7 +23,7 @@ struct template
 	size_t first, last;                /* its steps */
 	bool is_sink, counts;              /* ends in the last step; in `count`; else in `chunks` */
 	struct weir_chunks_options chunks; /* for what comes next */
-	pthread_mutex_t lock;              /* guards what follows; rank: alone */
+	pthread_mutex_t lock;              /* guards what follows; rank: before those of files and output */
 	struct weir_shared shared;
 	struct weir_plan *shared_plan; /* of the sink that was made before any rows came */
 	struct WEIR_LIST(struct built *) built;

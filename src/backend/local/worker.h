@@ -9,7 +9,7 @@
  * pinned until the batch is done and the worker has let go of it, or is dead; the room stays reserved until the batch
  * is over.
  *
- * No worker survives its driver: it holds one end of a pipe whose hanging up is a SIGKILL to it (worker_side.c).
+ * No worker survives its driver: it holds one end of a pipe, and kills itself when that hangs up (worker_end.h).
  * Threads: the caller's lock around every call (pool.c), but for weir_workers_wait.
  */
 #ifndef WEIR_BACKEND_LOCAL_WORKER_H
@@ -51,13 +51,14 @@ struct weir_batch_range {
 	struct weir_chunk *chunk; /* borrowed: the worker takes its own reference and a pin */
 	uint64_t row_first, row_count;
 };
-/* `room` is what the output may need; if it is too little the worker asks for more. The worker may be dead, or not up
- * yet: then it is WEIR_OK all the same, and the batch is lost with it. */
-/* of an earlier attempt: the first rows of the results are left out, outputs are numbered from there */
+/* What was accepted of an earlier attempt: the first rows of the results are left out, outputs are numbered from
+ * there. */
 struct weir_batch_kept {
 	uint32_t outputs;
 	int64_t rows;
 };
+/* `room` is what the output may need; if it is too little the worker asks for more. If the worker is dead, or not up
+ * yet, this is WEIR_OK all the same, and the batch is lost with it. */
 int weir_worker_give(struct weir_worker *worker, struct weir_run run, const struct weir_batch_range *parts,
 		     uint32_t part_count, uint64_t room, struct weir_batch_kept kept, struct weir_error *err);
 
