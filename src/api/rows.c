@@ -162,11 +162,7 @@ const char *weir_rows_column_type(const struct weir_rows *rows, uint32_t column)
 
 int weir_rows_find(const struct weir_rows *rows, const char *name)
 {
-	for (uint32_t i = 0; rows && name && i < rows->schema->field_count; i++) {
-		if (strcmp(rows->schema->fields[i].name, name) == 0)
-			return (int)i;
-	}
-	return -1;
+	return rows && name ? (int)weir_schema_index(rows->schema, name) : -1;
 }
 
 /* The value of the current row: in which array, which row of it. False: there is none, or it is null. */

@@ -608,16 +608,14 @@ struct weir_array *weir_array_promote(struct weir_account *account, const struct
 static struct weir_array *column_of(const struct promote *p, const struct weir_batch *batch,
 				    const struct weir_field *to)
 {
+	int64_t at = weir_schema_index(batch->schema, to->name);
 	struct weir_builder builder;
 	struct weir_array *array = NULL;
 
-	for (uint32_t i = 0; i < batch->column_count; i++) {
-		if (strcmp(batch->schema->fields[i].name, to->name))
-			continue;
-		if (weir_field_same(&batch->schema->fields[i], to))
-			return weir_array_ref(batch->columns[i]);
-		return promote_field(p, batch->columns[i], &batch->schema->fields[i], to);
-	}
+	if (at >= 0 && weir_field_same(&batch->schema->fields[at], to))
+		return weir_array_ref(batch->columns[at]);
+	if (at >= 0)
+		return promote_field(p, batch->columns[at], &batch->schema->fields[at], to);
 	if (!weir_builder_init(&builder, to->type, p->account, p->err) &&
 	    !weir_builder_null(&builder, batch->row_count, p->err))
 		array = weir_builder_finish(&builder, p->err);

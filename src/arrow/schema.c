@@ -128,6 +128,14 @@ static int refuse_unknown(const struct weir_schema *schema, const char *name, st
 	return weir_error_set(err, WEIR_E_NAME, "no column '%s'%s%s", name, hint, count ? "?" : "");
 }
 
+int64_t weir_schema_index(const struct weir_schema *schema, const char *name)
+{
+	for (uint32_t i = 0; i < schema->field_count; i++)
+		if (strcmp(schema->fields[i].name, name) == 0)
+			return i;
+	return -1;
+}
+
 int weir_schema_find(const struct weir_schema *schema, const char *name, uint32_t *out, struct weir_error *err)
 {
 	uint32_t found = UINT32_MAX;

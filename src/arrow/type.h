@@ -164,7 +164,9 @@ struct weir_schema *weir_schema_new(struct weir_account *account, const struct w
 struct weir_schema *weir_schema_ref(const struct weir_schema *schema);
 void weir_schema_unref(const struct weir_schema *schema);
 bool weir_schema_equal(const struct weir_schema *a, const struct weir_schema *b, bool with_metadata);
-/* Unknown: WEIR_E_NAME with the nearest names ("no column 'prize'; did you mean 'price'?"). */
+/* The first column of this name; −1: there is none. */
+int64_t weir_schema_index(const struct weir_schema *schema, const char *name);
+/* The only one. Unknown: WEIR_E_NAME with the nearest names ("no column 'prize'; did you mean 'price'?"). */
 int weir_schema_find(const struct weir_schema *schema, const char *name, uint32_t *out, struct weir_error *err);
 /* "name: type", with "not null" where it is. */
 int weir_field_print(const struct weir_field *field, struct weir_text *out, struct weir_error *err);

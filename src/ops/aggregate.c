@@ -30,7 +30,6 @@ struct aggregate_sink {
 
 struct aggregate_lane {
 	struct weir_account account;
-	struct weir_lane_context *context;
 	struct aggregate_sink *sink;
 	struct weir_summaries summaries; /* of this split */
 };
@@ -119,38 +118,23 @@ static int needs(struct weir_op_env *env, const struct weir_node *node, uint32_t
 	return weir_aggregates_needs(&config->aggregates, node->inputs[0]->schema, needed, err);
 }
 
-static int narrow(struct weir_op_env *env, struct weir_node *node, const struct weir_narrowing *narrowing,
-		  struct weir_columns *kept, struct weir_error *err)
-{
-	(void)env;
-	(void)node;
-	(void)narrowing;
-	(void)err;
-	memset(kept->wanted, true, kept->count);
-	return WEIR_OK;
-}
-
 /* ---- running ---- */
 
 static void lane_free(void *state)
 {
 	struct aggregate_lane *lane = state;
-	struct weir_account *account = lane->context->account;
 
 	weir_summaries_release(&lane->summaries);
-	weir_account_release(&lane->account);
-	weir_free(account, lane, sizeof(*lane));
+	weir_op_lane_free(lane, sizeof(*lane));
 }
 
 static int lane_new(void *state, struct weir_lane_context *context, void **out, struct weir_error *err)
 {
 	struct aggregate_sink *sink = state;
-	struct aggregate_lane *lane = weir_alloc_zero(context->account, sizeof(*lane), err);
+	struct aggregate_lane *lane = weir_op_lane_new(context->account, sizeof(*lane), "aggregate", err);
 
 	if (!lane)
 		return err->code;
-	weir_account_init(&lane->account, context->account, "aggregate");
-	lane->context = context;
 	lane->sink = sink;
 	if (weir_summaries_init(&lane->summaries, &sink->config->aggregates, sink->input, &lane->account, err)) {
 		lane_free(lane);
@@ -419,5 +403,5 @@ const struct weir_op weir_op_aggregate = {
 	.save = save,
 	.load = load,
 	.build = build,
-	.rules = {.needs = needs, .narrow = narrow},
+	.rules = {.needs = needs, .narrow = weir_op_narrow_nothing},
 };

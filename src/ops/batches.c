@@ -28,7 +28,6 @@ struct batches_split {
 
 struct batches_lane {
 	struct weir_account account;
-	struct weir_lane_context *context;
 	struct weir_arena arena;
 	struct batches_split *split;
 	size_t batch; /* of the split */
@@ -84,21 +83,6 @@ static int describe(const struct weir_node *node, struct weir_text *out, struct 
 {
 	(void)node;
 	return weir_text_puts(out, "batches: from the program", err);
-}
-
-static int save(const struct weir_node *node, struct weir_save *save, struct weir_error *err)
-{
-	(void)node;
-	(void)save;
-	return weir_error_set(err, WEIR_E_UNSUPPORTED, "a plan that reads batches of this program cannot be saved");
-}
-
-static int load(struct weir_op_env *env, struct weir_node *node, struct weir_load *load, struct weir_error *err)
-{
-	(void)env;
-	(void)node;
-	(void)load;
-	return weir_error_set(err, WEIR_E_DATA, "a saved plan cannot read batches of a program");
 }
 
 static void split_free(void *state, void *object)
@@ -179,14 +163,12 @@ static void splits_join(void *state)
 
 static int lane_new(void *state, struct weir_lane_context *context, void **out, struct weir_error *err)
 {
-	struct batches_lane *lane = weir_alloc_zero(context->account, sizeof(*lane), err);
+	struct batches_lane *lane = weir_op_lane_new(context->account, sizeof(*lane), "batches", err);
 
 	(void)state;
 	if (!lane)
 		return err->code;
-	weir_account_init(&lane->account, context->account, "batches");
 	weir_arena_init(&lane->arena, &lane->account);
-	lane->context = context;
 	*out = lane;
 	return WEIR_OK;
 }
@@ -194,11 +176,9 @@ static int lane_new(void *state, struct weir_lane_context *context, void **out, 
 static void lane_free(void *state)
 {
 	struct batches_lane *lane = state;
-	struct weir_account *account = lane->context->account;
 
 	weir_arena_release(&lane->arena);
-	weir_account_release(&lane->account);
-	weir_free(account, lane, sizeof(*lane));
+	weir_op_lane_free(lane, sizeof(*lane));
 }
 
 static int split_open(void *state, void *split, struct weir_error *err)
@@ -300,7 +280,7 @@ const struct weir_op weir_op_batches = {
 	.parse = parse,
 	.bind = bind,
 	.describe = describe,
-	.save = save,
-	.load = load,
+	.save = weir_op_save_never,
+	.load = weir_op_load_never,
 	.build = build,
 };

@@ -186,21 +186,6 @@ static int describe(const struct weir_node *node, struct weir_text *out, struct 
 	return weir_text_printf(out, err, "blocks: %zu that were kept", config->count);
 }
 
-static int save(const struct weir_node *node, struct weir_save *save, struct weir_error *err)
-{
-	(void)node;
-	(void)save;
-	return weir_error_set(err, WEIR_E_UNSUPPORTED, "a plan that reads blocks of this program cannot be saved");
-}
-
-static int load(struct weir_op_env *env, struct weir_node *node, struct weir_load *load, struct weir_error *err)
-{
-	(void)env;
-	(void)node;
-	(void)load;
-	return weir_error_set(err, WEIR_E_DATA, "a saved plan cannot read blocks of a program");
-}
-
 /* ---- running ---- */
 
 struct blocks_source {
@@ -215,7 +200,6 @@ struct blocks_source {
 
 struct blocks_lane {
 	struct weir_account account;
-	struct weir_lane_context *context;
 	const struct blocks_source *source;
 	struct weir_arena arena;
 	struct weir_batch *batch;
@@ -271,13 +255,11 @@ static void split_free(void *state, void *split)
 
 static int lane_new(void *state, struct weir_lane_context *context, void **out, struct weir_error *err)
 {
-	struct blocks_lane *lane = weir_alloc_zero(context->account, sizeof(*lane), err);
+	struct blocks_lane *lane = weir_op_lane_new(context->account, sizeof(*lane), "blocks", err);
 
 	if (!lane)
 		return err->code;
-	weir_account_init(&lane->account, context->account, "blocks");
 	weir_arena_init(&lane->arena, &lane->account);
-	lane->context = context;
 	lane->source = state;
 	*out = lane;
 	return WEIR_OK;
@@ -298,13 +280,11 @@ static void split_close(struct blocks_lane *lane)
 static void lane_free(void *state)
 {
 	struct blocks_lane *lane = state;
-	struct weir_account *account = lane->context->account;
 
 	split_close(lane);
 	weir_block_cache_release(&lane->cache);
 	weir_arena_release(&lane->arena);
-	weir_account_release(&lane->account);
-	weir_free(account, lane, sizeof(*lane));
+	weir_op_lane_free(lane, sizeof(*lane));
 }
 
 static int fit(struct blocks_lane *lane, struct weir_error *err)
@@ -459,7 +439,7 @@ const struct weir_op weir_op_blocks = {
 	.parse = parse,
 	.bind = bind,
 	.describe = describe,
-	.save = save,
-	.load = load,
+	.save = weir_op_save_never,
+	.load = weir_op_load_never,
 	.build = build,
 };

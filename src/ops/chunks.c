@@ -227,24 +227,21 @@ static void room_drop(struct chunks_lane *lane)
 static void lane_free(void *state)
 {
 	struct chunks_lane *lane = state;
-	struct weir_account *account = lane->context->account;
 
 	weir_gather_free(lane->gather);
 	weir_origin_release(&lane->origin);
 	room_drop(lane);
 	weir_free(&lane->account, lane->places, lane->places ? places_size(lane->sink) : 0);
-	weir_account_release(&lane->account);
-	weir_free(account, lane, sizeof(*lane));
+	weir_op_lane_free(lane, sizeof(*lane));
 }
 
 static int lane_new(void *state, struct weir_lane_context *context, void **out, struct weir_error *err)
 {
-	struct chunks_lane *lane = weir_alloc_zero(context->account, sizeof(*lane), err);
+	struct chunks_lane *lane = weir_op_lane_new(context->account, sizeof(*lane), "chunks", err);
 	int code;
 
 	if (!lane)
 		return err->code;
-	weir_account_init(&lane->account, context->account, "chunks");
 	weir_origin_init(&lane->origin, &lane->account);
 	lane->context = context;
 	lane->sink = state;

@@ -90,18 +90,16 @@ static int load(struct weir_op_env *env, struct weir_node *node, struct weir_loa
 static int lane_new(void *state, struct weir_lane_context *context, void **out, struct weir_error *err)
 {
 	struct collect_sink *sink = state;
-	struct collect_lane *lane = weir_alloc_zero(context->account, sizeof(*lane), err);
+	struct collect_lane *lane = weir_op_lane_new(context->account, sizeof(*lane), "collect", err);
 	int code;
 
 	if (!lane)
 		return err->code;
-	weir_account_init(&lane->account, context->account, "collect");
 	lane->context = context;
 	lane->sink = sink;
 	code = weir_gather_new(sink->handed, sink->schema, &lane->gather, err);
 	if (code) {
-		weir_account_release(&lane->account);
-		weir_free(context->account, lane, sizeof(*lane));
+		weir_op_lane_free(lane, sizeof(*lane));
 		return code;
 	}
 	*out = lane;
@@ -127,14 +125,12 @@ static void unclaim(struct collect_lane *lane)
 static void lane_free(void *state)
 {
 	struct collect_lane *lane = state;
-	struct weir_account *account = lane->context->account;
 
 	drop_held(lane, 0);
 	unclaim(lane);
 	weir_list_release(&lane->held, lane->sink->account);
 	weir_gather_free(lane->gather);
-	weir_account_release(&lane->account);
-	weir_free(account, lane, sizeof(*lane));
+	weir_op_lane_free(lane, sizeof(*lane));
 }
 
 static void drop_rows(struct collect_lane *lane)

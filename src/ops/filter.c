@@ -13,7 +13,6 @@ struct filter_step {
 
 struct filter_lane {
 	struct weir_account account;
-	struct weir_account *parent;
 	struct weir_evaluator *evaluator;
 };
 
@@ -142,17 +141,14 @@ static void step_free(void *state)
 static int lane_new(void *state, struct weir_lane_context *context, void **out, struct weir_error *err)
 {
 	struct filter_step *step = state;
-	struct filter_lane *lane = weir_alloc_zero(context->account, sizeof(*lane), err);
+	struct filter_lane *lane = weir_op_lane_new(context->account, sizeof(*lane), "filter", err);
 	int code;
 
 	if (!lane)
 		return err->code;
-	lane->parent = context->account;
-	weir_account_init(&lane->account, context->account, "filter");
 	code = weir_evaluator_new(&lane->account, step->program, &lane->evaluator, err);
 	if (code) {
-		weir_account_release(&lane->account);
-		weir_free(context->account, lane, sizeof(*lane));
+		weir_op_lane_free(lane, sizeof(*lane));
 		return code;
 	}
 	*out = lane;
@@ -180,11 +176,9 @@ static int push(void *state, struct weir_vector *vector, enum weir_progress *pro
 static void lane_free(void *state)
 {
 	struct filter_lane *lane = state;
-	struct weir_account *parent = lane->parent;
 
 	weir_evaluator_free(lane->evaluator);
-	weir_account_release(&lane->account);
-	weir_free(parent, lane, sizeof(*lane));
+	weir_op_lane_free(lane, sizeof(*lane));
 }
 
 static const struct weir_step_ops step_ops = {

@@ -114,11 +114,10 @@ static void lane_clear(struct limit_lane *lane)
 
 static int lane_new(void *state, struct weir_lane_context *context, void **out, struct weir_error *err)
 {
-	struct limit_lane *lane = weir_alloc_zero(context->account, sizeof(*lane), err);
+	struct limit_lane *lane = weir_op_lane_new(context->account, sizeof(*lane), "limit", err);
 
 	if (!lane)
 		return err->code;
-	weir_account_init(&lane->account, context->account, "limit");
 	weir_arena_init(&lane->arena, &lane->account);
 	lane->context = context;
 	lane->step = state;
@@ -129,12 +128,10 @@ static int lane_new(void *state, struct weir_lane_context *context, void **out, 
 static void lane_free(void *state)
 {
 	struct limit_lane *lane = state;
-	struct weir_account *account = lane->context->account;
 
 	lane_clear(lane);
 	weir_arena_release(&lane->arena);
-	weir_account_release(&lane->account);
-	weir_free(account, lane, sizeof(*lane));
+	weir_op_lane_free(lane, sizeof(*lane));
 }
 
 static int split_begin(void *state, const struct weir_split_info *split, struct weir_error *err)

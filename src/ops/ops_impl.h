@@ -31,10 +31,18 @@ int weir_words_split(struct weir_op_env *env, const char *text, const char *cons
  * before a quote or a backslash. In the arena; NULL with err set. */
 char *weir_words_name(struct weir_op_env *env, const char *begin, const char *end, struct weir_error *err);
 
+/* op_lane.c: memory of one lane of an operator, all zero but for its first member: an account of its own below
+ * `parent`. lane_free takes care of everything else in it before weir_op_lane_free. */
+void *weir_op_lane_new(struct weir_account *parent, size_t size, const char *name, struct weir_error *err);
+void weir_op_lane_free(void *lane, size_t size);
+
 /* For operators that have nothing to save. */
 int weir_op_save_nothing(const struct weir_node *node, struct weir_save *save, struct weir_error *err);
 int weir_op_load_nothing(struct weir_op_env *env, struct weir_node *node, struct weir_load *load,
 			 struct weir_error *err);
+/* For operators that have rows or functions of this program: saving is an error, and so is loading. */
+int weir_op_save_never(const struct weir_node *node, struct weir_save *save, struct weir_error *err);
+int weir_op_load_never(struct weir_op_env *env, struct weir_node *node, struct weir_load *load, struct weir_error *err);
 
 /* words.c: whether a column holds pickled Python objects. Files give none, and get their bytes where that is asked
  * for. */
@@ -72,6 +80,9 @@ int weir_op_needs_same(struct weir_op_env *env, const struct weir_node *node, ui
 		       const struct weir_columns *wanted, struct weir_columns *needed, struct weir_error *err);
 int weir_op_narrow_same(struct weir_op_env *env, struct weir_node *node, const struct weir_narrowing *narrowing,
 			struct weir_columns *kept, struct weir_error *err);
+/* For operators whose columns stay all there, whichever are wanted. */
+int weir_op_narrow_nothing(struct weir_op_env *env, struct weir_node *node, const struct weir_narrowing *narrowing,
+			   struct weir_columns *kept, struct weir_error *err);
 /* The columns with these names are needed. */
 int weir_op_needs_names(const struct weir_schema *schema, const char *const *names, uint32_t count,
 			struct weir_columns *needed, struct weir_error *err);

@@ -387,21 +387,18 @@ static int take_column(struct profile_lane *lane, const struct weir_vector *vect
 static void lane_free(void *state)
 {
 	struct profile_lane *lane = state;
-	struct weir_account *account = lane->context->account;
 
 	profile_release(&lane->profile);
-	weir_account_release(&lane->account);
-	weir_free(account, lane, sizeof(*lane));
+	weir_op_lane_free(lane, sizeof(*lane));
 }
 
 static int lane_new(void *state, struct weir_lane_context *context, void **out, struct weir_error *err)
 {
 	struct profile_sink *sink = state;
-	struct profile_lane *lane = weir_alloc_zero(context->account, sizeof(*lane), err);
+	struct profile_lane *lane = weir_op_lane_new(context->account, sizeof(*lane), "profile", err);
 
 	if (!lane)
 		return err->code;
-	weir_account_init(&lane->account, context->account, "profile");
 	lane->context = context;
 	lane->sink = sink;
 	if (profile_init(&lane->profile, &lane->account, sink->input, err)) {

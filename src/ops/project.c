@@ -40,7 +40,6 @@ struct project_step {
 
 struct project_lane {
 	struct weir_account account;
-	struct weir_lane_context *context;
 	const struct project_step *step;
 	struct weir_evaluator *evaluator; /* NULL: columns only */
 	struct weir_column *columns;
@@ -455,25 +454,21 @@ static void step_free(void *state)
 static void lane_free(void *state)
 {
 	struct project_lane *lane = state;
-	struct weir_account *account = lane->context->account;
 	uint32_t count = lane->step->output_count;
 
 	weir_evaluator_free(lane->evaluator);
 	weir_free(&lane->account, lane->columns, count * sizeof(*lane->columns));
-	weir_account_release(&lane->account);
-	weir_free(account, lane, sizeof(*lane));
+	weir_op_lane_free(lane, sizeof(*lane));
 }
 
 static int lane_new(void *state, struct weir_lane_context *context, void **out, struct weir_error *err)
 {
 	const struct project_step *step = state;
-	struct project_lane *lane = weir_alloc_zero(context->account, sizeof(*lane), err);
+	struct project_lane *lane = weir_op_lane_new(context->account, sizeof(*lane), "project", err);
 	int code = WEIR_OK;
 
 	if (!lane)
 		return err->code;
-	weir_account_init(&lane->account, context->account, "project");
-	lane->context = context;
 	lane->step = step;
 	lane->columns = weir_alloc_zero(&lane->account, step->output_count * sizeof(*lane->columns), err);
 	if (!lane->columns)

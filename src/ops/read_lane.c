@@ -90,7 +90,6 @@ static void forget_guess(struct read_lane *lane)
 void weir_read_lane_free(void *state)
 {
 	struct read_lane *lane = state;
-	struct weir_account *account = lane->context->account;
 	const struct read_config *config = lane->source->config;
 	size_t count = config->column_count;
 
@@ -109,8 +108,7 @@ void weir_read_lane_free(void *state)
 	weir_free(&lane->account, lane->partition_views, config->partition_count * sizeof(*lane->partition_views));
 	weir_free(&lane->account, lane->partition_integers,
 		  config->partition_count * sizeof(*lane->partition_integers));
-	weir_account_release(&lane->account);
-	weir_free(account, lane, sizeof(*lane));
+	weir_op_lane_free(lane, sizeof(*lane));
 }
 
 int weir_read_lane_new(void *state, struct weir_lane_context *context, void **out, struct weir_error *err)
@@ -118,12 +116,11 @@ int weir_read_lane_new(void *state, struct weir_lane_context *context, void **ou
 	struct read_source *source = state;
 	const struct read_config *config = source->config;
 	size_t count = config->column_count;
-	struct read_lane *lane = weir_alloc_zero(context->account, sizeof(*lane), err);
+	struct read_lane *lane = weir_op_lane_new(context->account, sizeof(*lane), "read", err);
 	int code = WEIR_OK;
 
 	if (!lane)
 		return err->code;
-	weir_account_init(&lane->account, context->account, "read");
 	lane->context = context;
 	lane->source = source;
 	lane->evaluators = weir_alloc_zero(&lane->account, count * sizeof(*lane->evaluators), err);

@@ -1,6 +1,8 @@
 /* Rules of operators whose output columns are those of their input, perhaps with one more behind them; columns that are
- * given by name; the saved form of operators that have none. */
+ * given by name; the saved form of operators that have none, or must have none. */
 #include "ops/ops_impl.h"
+
+#include <string.h>
 
 int weir_op_needs_same(struct weir_op_env *env, const struct weir_node *node, uint32_t input,
 		       const struct weir_columns *wanted, struct weir_columns *needed, struct weir_error *err)
@@ -59,6 +61,17 @@ int weir_op_narrow_same(struct weir_op_env *env, struct weir_node *node, const s
 	return WEIR_OK;
 }
 
+int weir_op_narrow_nothing(struct weir_op_env *env, struct weir_node *node, const struct weir_narrowing *narrowing,
+			   struct weir_columns *kept, struct weir_error *err)
+{
+	(void)env;
+	(void)node;
+	(void)narrowing;
+	(void)err;
+	memset(kept->wanted, true, kept->count * sizeof(*kept->wanted));
+	return WEIR_OK;
+}
+
 int weir_op_save_nothing(const struct weir_node *node, struct weir_save *save, struct weir_error *err)
 {
 	(void)node;
@@ -75,6 +88,21 @@ int weir_op_load_nothing(struct weir_op_env *env, struct weir_node *node, struct
 	(void)load;
 	(void)err;
 	return WEIR_OK;
+}
+
+int weir_op_save_never(const struct weir_node *node, struct weir_save *save, struct weir_error *err)
+{
+	(void)node;
+	(void)save;
+	return weir_error_set(err, WEIR_E_UNSUPPORTED, "a plan with rows or functions of this program cannot be saved");
+}
+
+int weir_op_load_never(struct weir_op_env *env, struct weir_node *node, struct weir_load *load, struct weir_error *err)
+{
+	(void)env;
+	(void)node;
+	(void)load;
+	return weir_error_set(err, WEIR_E_DATA, "a saved plan cannot have rows or functions of a program");
 }
 
 int weir_op_no_consumer(const struct weir_node *node, struct weir_error *err)

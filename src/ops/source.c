@@ -36,7 +36,6 @@ struct source_split {
 
 struct source_lane {
 	struct weir_account account;
-	struct weir_lane_context *context;
 	struct source *source;
 	struct weir_arena arena;
 	struct weir_context call;
@@ -97,22 +96,6 @@ static int describe(const struct weir_node *node, struct weir_text *out, struct 
 
 	return weir_text_printf(out, err, "source %s: a function of the program",
 				config->function ? config->function->def.name : "");
-}
-
-static int save(const struct weir_node *node, struct weir_save *save, struct weir_error *err)
-{
-	(void)node;
-	(void)save;
-	return weir_error_set(err, WEIR_E_UNSUPPORTED,
-			      "a plan that reads from a function of this program cannot be saved");
-}
-
-static int load(struct weir_op_env *env, struct weir_node *node, struct weir_load *load, struct weir_error *err)
-{
-	(void)env;
-	(void)node;
-	(void)load;
-	return weir_error_set(err, WEIR_E_DATA, "a saved plan cannot read from a function of a program");
 }
 
 /* ---- running ---- */
@@ -244,13 +227,11 @@ static void close_split(struct source_lane *lane)
 static int lane_new(void *state, struct weir_lane_context *context, void **out, struct weir_error *err)
 {
 	struct source *source = state;
-	struct source_lane *lane = weir_alloc_zero(context->account, sizeof(*lane), err);
+	struct source_lane *lane = weir_op_lane_new(context->account, sizeof(*lane), "source", err);
 
 	if (!lane)
 		return err->code;
-	weir_account_init(&lane->account, context->account, "source");
 	weir_arena_init(&lane->arena, &lane->account);
-	lane->context = context;
 	lane->source = source;
 	lane->call = (struct weir_context){
 		.name = source->function->def.name, .cancelled = context->cancelled, .thread = context->lane};
@@ -261,12 +242,10 @@ static int lane_new(void *state, struct weir_lane_context *context, void **out, 
 static void lane_free(void *state)
 {
 	struct source_lane *lane = state;
-	struct weir_account *account = lane->context->account;
 
 	close_split(lane);
 	weir_arena_release(&lane->arena);
-	weir_account_release(&lane->account);
-	weir_free(account, lane, sizeof(*lane));
+	weir_op_lane_free(lane, sizeof(*lane));
 }
 
 static int split_open(void *state, void *split_state, struct weir_error *err)
@@ -384,7 +363,7 @@ const struct weir_op weir_op_source = {
 	.parse = parse,
 	.bind = bind,
 	.describe = describe,
-	.save = save,
-	.load = load,
+	.save = weir_op_save_never,
+	.load = weir_op_load_never,
 	.build = build,
 };

@@ -29,7 +29,6 @@ struct cell {
 
 struct summarise_lane {
 	struct weir_account account;
-	struct weir_lane_context *context;
 	const struct summarise_step *step;
 	struct weir_summaries summaries;
 	bool given;
@@ -130,17 +129,6 @@ static int needs(struct weir_op_env *env, const struct weir_node *node, uint32_t
 				     node->inputs[0]->schema, needed, err);
 }
 
-static int narrow(struct weir_op_env *env, struct weir_node *node, const struct weir_narrowing *narrowing,
-		  struct weir_columns *kept, struct weir_error *err)
-{
-	(void)env;
-	(void)node;
-	(void)narrowing;
-	(void)err;
-	memset(kept->wanted, true, kept->count);
-	return WEIR_OK;
-}
-
 /* ---- running ---- */
 
 static void step_free(void *state)
@@ -155,27 +143,23 @@ static void step_free(void *state)
 static void lane_free(void *state)
 {
 	struct summarise_lane *lane = state;
-	struct weir_account *account = lane->context->account;
 	uint32_t count = lane->step->output->field_count;
 
 	weir_summaries_release(&lane->summaries);
 	weir_free(&lane->account, lane->cells, count * sizeof(*lane->cells));
 	weir_free(&lane->account, lane->columns, count * sizeof(*lane->columns));
 	weir_free(&lane->account, lane->sums, lane->step->config->aggregates.column_count * sizeof(*lane->sums));
-	weir_account_release(&lane->account);
-	weir_free(account, lane, sizeof(*lane));
+	weir_op_lane_free(lane, sizeof(*lane));
 }
 
 static int lane_new(void *state, struct weir_lane_context *context, void **out, struct weir_error *err)
 {
 	const struct summarise_step *step = state;
-	struct summarise_lane *lane = weir_alloc_zero(context->account, sizeof(*lane), err);
+	struct summarise_lane *lane = weir_op_lane_new(context->account, sizeof(*lane), "summarise", err);
 	uint32_t count = step->output->field_count;
 
 	if (!lane)
 		return err->code;
-	weir_account_init(&lane->account, context->account, "summarise");
-	lane->context = context;
 	lane->step = step;
 	lane->cells = weir_alloc_zero(&lane->account, count * sizeof(*lane->cells), err);
 	lane->columns = weir_alloc_zero(&lane->account, count * sizeof(*lane->columns), err);
@@ -313,5 +297,5 @@ const struct weir_op weir_op_summarise = {
 	.save = save,
 	.load = load,
 	.build = build,
-	.rules = {.needs = needs, .narrow = narrow},
+	.rules = {.needs = needs, .narrow = weir_op_narrow_nothing},
 };

@@ -39,7 +39,6 @@ struct transform_step {
 
 struct transform_lane {
 	struct weir_account account;
-	struct weir_lane_context *context;
 	const struct transform_step *step;
 	struct weir_context call;
 	void *state;
@@ -169,15 +168,6 @@ static int given_schema(struct weir_op_env *env, const struct transform_config *
 	return *out ? WEIR_OK : err->code;
 }
 
-static int64_t column_named(const struct weir_schema *schema, const char *name)
-{
-	for (uint32_t i = 0; i < schema->field_count; i++) {
-		if (strcmp(schema->fields[i].name, name) == 0)
-			return i;
-	}
-	return -1;
-}
-
 /* The output when columns are added: the input's, those of the same name replaced, then the new ones. */
 static int add_columns(struct weir_op_env *env, const struct weir_schema *input, const struct weir_schema *made,
 		       struct output_column **columns, struct weir_schema **out, struct weir_error *err)
@@ -190,13 +180,13 @@ static int add_columns(struct weir_op_env *env, const struct weir_schema *input,
 	if (!list)
 		return err->code;
 	for (uint32_t i = 0; i < input->field_count; i++) {
-		int64_t instead = column_named(made, input->fields[i].name);
+		int64_t instead = weir_schema_index(made, input->fields[i].name);
 
 		fields[n] = instead < 0 ? input->fields[i] : made->fields[instead];
 		list[n++] = (struct output_column){instead >= 0, instead < 0 ? i : (uint32_t)instead};
 	}
 	for (uint32_t i = 0; i < made->field_count; i++) {
-		if (column_named(input, made->fields[i].name) >= 0)
+		if (weir_schema_index(input, made->fields[i].name) >= 0)
 			continue;
 		fields[n] = made->fields[i];
 		list[n++] = (struct output_column){true, i};
@@ -253,21 +243,6 @@ static int describe(const struct weir_node *node, struct weir_text *out, struct 
 				config->function ? config->function->def.name : "");
 }
 
-static int save(const struct weir_node *node, struct weir_save *save, struct weir_error *err)
-{
-	(void)node;
-	(void)save;
-	return weir_error_set(err, WEIR_E_UNSUPPORTED, "a plan with a function of this program cannot be saved");
-}
-
-static int load(struct weir_op_env *env, struct weir_node *node, struct weir_load *load, struct weir_error *err)
-{
-	(void)env;
-	(void)node;
-	(void)load;
-	return weir_error_set(err, WEIR_E_DATA, "a saved plan cannot have a function of a program");
-}
-
 static int needs(struct weir_op_env *env, const struct weir_node *node, uint32_t input,
 		 const struct weir_columns *wanted, struct weir_columns *needed, struct weir_error *err)
 {
@@ -290,17 +265,6 @@ static int needs(struct weir_op_env *env, const struct weir_node *node, uint32_t
 }
 
 /* The function makes what it makes. Its own columns are found by name when the plan is built. */
-static int narrow(struct weir_op_env *env, struct weir_node *node, const struct weir_narrowing *narrowing,
-		  struct weir_columns *kept, struct weir_error *err)
-{
-	(void)env;
-	(void)node;
-	(void)narrowing;
-	(void)err;
-	memset(kept->wanted, true, kept->count);
-	return WEIR_OK;
-}
-
 /* ---- the lane's half ---- */
 
 static void end_call(struct transform_lane *lane)
@@ -324,7 +288,6 @@ static void lane_clear(struct transform_lane *lane)
 static void lane_free(void *state)
 {
 	struct transform_lane *lane = state;
-	struct weir_account *account = lane->context->account;
 	const struct weir_transform *def = &lane->step->function->def;
 
 	lane_clear(lane);
@@ -333,22 +296,19 @@ static void lane_free(void *state)
 	if (lane->given.release)
 		lane->given.release(&lane->given);
 	weir_arena_release(&lane->arena);
-	weir_account_release(&lane->account);
-	weir_free(account, lane, sizeof(*lane));
+	weir_op_lane_free(lane, sizeof(*lane));
 }
 
 static int lane_new(void *state, struct weir_lane_context *context, void **out, struct weir_error *err)
 {
 	const struct transform_step *step = state;
 	const struct weir_transform *def = &step->function->def;
-	struct transform_lane *lane = weir_alloc_zero(context->account, sizeof(*lane), err);
+	struct transform_lane *lane = weir_op_lane_new(context->account, sizeof(*lane), "transform", err);
 	int code;
 
 	if (!lane)
 		return err->code;
-	weir_account_init(&lane->account, context->account, "transform");
 	weir_arena_init(&lane->arena, &lane->account);
-	lane->context = context;
 	lane->step = step;
 	lane->call = (struct weir_context){.name = def->name, .cancelled = context->cancelled, .thread = context->lane};
 	lane->state = def->data;
@@ -653,8 +613,8 @@ const struct weir_op weir_op_transform = {
 	.parse = parse,
 	.bind = bind,
 	.describe = describe,
-	.save = save,
-	.load = load,
+	.save = weir_op_save_never,
+	.load = weir_op_load_never,
 	.build = build,
-	.rules = {.needs = needs, .narrow = narrow},
+	.rules = {.needs = needs, .narrow = weir_op_narrow_nothing},
 };

@@ -5,8 +5,6 @@
  */
 #include "ops/ops_impl.h"
 
-#include <string.h>
-
 struct union_config {
 	const char *chain; /* of the second side, as text; NULL when built by a program */
 };
@@ -43,7 +41,6 @@ struct side_context {
 
 struct union_lane {
 	struct weir_account account;
-	struct weir_lane_context *context;
 	struct side_context side_contexts[SIDES];
 	struct union_source *source;
 	struct weir_chain *chains[SIDES];
@@ -118,22 +115,13 @@ static int describe(const struct weir_node *node, struct weir_text *out, struct 
 	return weir_text_puts(out, "union", err);
 }
 
-static int64_t column_named(const struct weir_schema *schema, const char *name)
-{
-	for (uint32_t i = 0; i < schema->field_count; i++) {
-		if (strcmp(schema->fields[i].name, name) == 0)
-			return i;
-	}
-	return -1;
-}
-
 static int needs(struct weir_op_env *env, const struct weir_node *node, uint32_t input,
 		 const struct weir_columns *wanted, struct weir_columns *needed, struct weir_error *err)
 {
 	(void)env;
 	(void)err;
 	for (uint32_t i = 0; i < wanted->count; i++) {
-		int64_t column = column_named(node->inputs[input]->schema, node->schema->fields[i].name);
+		int64_t column = weir_schema_index(node->inputs[input]->schema, node->schema->fields[i].name);
 
 		if (wanted->wanted[i] && column >= 0)
 			needed->wanted[column] = true;
@@ -170,7 +158,7 @@ static int check_column(void *context, const char *name)
 {
 	struct passing *passing = context;
 	const struct weir_schema *side = passing->node->inputs[passing->input]->schema;
-	int64_t above = column_named(passing->node->schema, name), below = column_named(side, name);
+	int64_t above = weir_schema_index(passing->node->schema, name), below = weir_schema_index(side, name);
 
 	passing->blocked |= above < 0 || below < 0 ||
 			    !weir_type_equal(passing->node->schema->fields[above].type, side->fields[below].type,
@@ -239,7 +227,6 @@ static void split_free(void *state, void *split_state)
 static void lane_free(void *state)
 {
 	struct union_lane *lane = state;
-	struct weir_account *account = lane->context->account;
 	size_t count = lane->source->schema->field_count;
 
 	/* Promoted arrays share buffers with those of the sides' readers, and go before them. */
@@ -258,8 +245,7 @@ static void lane_free(void *state)
 	weir_free(&lane->account, lane->nulls, count * sizeof(*lane->nulls));
 	weir_free(&lane->account, lane->promoted, count * sizeof(*lane->promoted));
 	weir_free(&lane->account, lane->columns, count * sizeof(*lane->columns));
-	weir_account_release(&lane->account);
-	weir_free(account, lane, sizeof(*lane));
+	weir_op_lane_free(lane, sizeof(*lane));
 }
 
 static void side_enough(struct weir_lane_context *context)
@@ -271,13 +257,11 @@ static int lane_new(void *state, struct weir_lane_context *context, void **out, 
 {
 	struct union_source *source = state;
 	size_t count = source->schema->field_count;
-	struct union_lane *lane = weir_alloc_zero(context->account, sizeof(*lane), err);
+	struct union_lane *lane = weir_op_lane_new(context->account, sizeof(*lane), "union", err);
 	int code = WEIR_OK;
 
 	if (!lane)
 		return err->code;
-	weir_account_init(&lane->account, context->account, "union");
-	lane->context = context;
 	lane->source = source;
 	lane->columns = weir_alloc_zero(&lane->account, count * sizeof(*lane->columns), err);
 	lane->nulls = weir_alloc_zero(&lane->account, count * sizeof(*lane->nulls), err);
@@ -465,7 +449,7 @@ static int match_side(struct weir_op_env *env, struct weir_node *node, struct un
 		const struct weir_field *field = &source->schema->fields[i];
 		const struct weir_type *type = weir_type_values(field->type);
 
-		side->from[i] = column_named(side->schema, field->name);
+		side->from[i] = weir_schema_index(side->schema, field->name);
 		if (side->from[i] >= 0 && !weir_type_is_nested(type) &&
 		    !weir_type_equal(type, weir_type_values(side->schema->fields[side->from[i]].type), false))
 			code = weir_op_cast_program(env->account, side->schema, (uint32_t)side->from[i], type,

@@ -269,20 +269,18 @@ static int lane_write(void *state, const void *bytes, uint64_t size, struct weir
 static int lane_new(void *state, struct weir_lane_context *context, void **out, struct weir_error *err)
 {
 	struct write_sink *sink = state;
-	struct write_lane *lane = weir_alloc_zero(context->account, sizeof(*lane), err);
+	struct write_lane *lane = weir_op_lane_new(context->account, sizeof(*lane), "write", err);
 	int code;
 
 	if (!lane)
 		return err->code;
-	weir_account_init(&lane->account, context->account, "write");
 	weir_text_init(&lane->held, &lane->account);
 	weir_text_init(&lane->member, &lane->account);
 	lane->context = context;
 	lane->sink = sink;
 	code = sink->writer_ops->writer_new(&lane->account, sink->schema, &sink->options, &lane->writer, err);
 	if (code) {
-		weir_account_release(&lane->account);
-		weir_free(context->account, lane, sizeof(*lane));
+		weir_op_lane_free(lane, sizeof(*lane));
 		return code;
 	}
 	*out = lane;
@@ -305,13 +303,11 @@ static void split_abort(void *state)
 static void lane_free(void *state)
 {
 	struct write_lane *lane = state;
-	struct weir_account *account = lane->context->account;
 
 	split_abort(lane);
 	lane->sink->writer_ops->writer_free(lane->writer);
 	weir_codecs_free(lane->codecs);
-	weir_account_release(&lane->account);
-	weir_free(account, lane, sizeof(*lane));
+	weir_op_lane_free(lane, sizeof(*lane));
 }
 
 static int split_begin(void *state, const struct weir_split_info *split, struct weir_error *err)

@@ -25,8 +25,8 @@ struct weir_pool_options {
 	struct weir_prints *prints; /* where their lines go, borrowed; NULL: they write where this process does */
 	/* May a worker have room for `bytes` of outputs, beyond what it was given with its task? The event is an ASK
 	 * with slot, generation and run. Asked by the waiting thread, without the pool's lock, and again every few
-	 * milliseconds while the worker waits; after ROOM_PATIENCE_NS in which no worker of the pool was given any, it is
-	 * given all the same. NULL: always. */
+	 * milliseconds while the worker waits; after ROOM_PATIENCE_NS in which no worker of the pool was given any, it
+	 * is given all the same. NULL: always. */
 	bool (*may_have_room)(void *self, const struct weir_event *ask);
 	/* for another run, which will give memory back: then there is a reason to be patient. NULL: never */
 	bool (*waits)(void *self);

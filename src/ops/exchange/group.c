@@ -238,17 +238,6 @@ static int needs(struct weir_op_env *env, const struct weir_node *node, uint32_t
 	return code ? code : weir_aggregates_needs(&config->aggregates, node->inputs[0]->schema, needed, err);
 }
 
-static int narrow(struct weir_op_env *env, struct weir_node *node, const struct weir_narrowing *narrowing,
-		  struct weir_columns *kept, struct weir_error *err)
-{
-	(void)env;
-	(void)node;
-	(void)narrowing;
-	(void)err;
-	memset(kept->wanted, true, kept->count);
-	return WEIR_OK;
-}
-
 /* What is asked of keys alone can be asked of rows. */
 static int filter_below(struct weir_op_env *env, const struct weir_node *node, uint32_t input,
 			const struct weir_expr *predicate, struct weir_expr **out, struct weir_error *err)
@@ -352,7 +341,7 @@ const struct weir_op weir_op_group = {
 	.save = save,
 	.load = load,
 	.build = build,
-	.rules = {.needs = needs, .narrow = narrow, .filter_below = filter_below},
+	.rules = {.needs = needs, .narrow = weir_op_narrow_nothing, .filter_below = filter_below},
 };
 
 const struct weir_op weir_op_unique = {
@@ -370,5 +359,5 @@ const struct weir_op weir_op_unique = {
 	.save = save,
 	.load = load,
 	.build = build,
-	.rules = {.needs = needs, .narrow = narrow, .filter_below = filter_below},
+	.rules = {.needs = needs, .narrow = weir_op_narrow_nothing, .filter_below = filter_below},
 };
