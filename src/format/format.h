@@ -206,6 +206,7 @@ struct weir_writer_ops {
 	int (*part_end)(struct weir_format_writer *writer, struct weir_account *account, struct weir_part **out,
 			struct weir_error *err);
 	void (*part_free)(struct weir_account *account, struct weir_part *part);
+	/* NULL, as of the footer: the file has none. */
 	int (*header)(struct weir_account *account, const struct weir_schema *schema,
 		      const struct weir_writer_options *options, struct weir_byte_sink sink, struct weir_error *err);
 	/* offsets[i]: where part i begins in the file. */

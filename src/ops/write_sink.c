@@ -165,7 +165,7 @@ static int ordered_header(struct write_sink *sink, struct weir_schema *schema, s
 	sink->schema = schema;
 	if (sink->output)
 		code = weir_output_file_new(sink->output, "", &sink->file, err);
-	if (!code)
+	if (!code && sink->writer_ops->header)
 		code = sink->writer_ops->header(sink->account, sink->schema, &sink->options,
 						(struct weir_byte_sink){ordered_sink_write, sink}, err);
 	sink->header_done = !code;
@@ -349,7 +349,7 @@ static int file_begin(struct write_lane *lane, struct weir_error *err)
 			snprintf(name, sizeof(name), "%spart-%s%s%s%s", prefix, place, part, extension, around);
 		}
 		code = weir_output_file_new(sink->root->output, name, &lane->file, err);
-		if (!code)
+		if (!code && sink->writer_ops->header)
 			code = sink->writer_ops->header(&lane->account, sink->schema, &sink->options, bytes, err);
 	} else if (lane->in_turn) {
 		code = weir_list_push(&sink->root->offsets, sink->account, err, sink->root->size);
@@ -386,8 +386,9 @@ static int file_end(struct write_lane *lane, struct weir_error *err)
 	if (!code) {
 		/* Formats whose footer has places in it are not compressed as a whole. */
 		offset = sink->around ? 0 : weir_output_file_size(lane->file) + lane->held.size - part->bytes;
-		code = sink->writer_ops->footer(&lane->account, sink->schema, &sink->options, &part, &offset, 1,
-						(struct weir_byte_sink){lane_write, lane}, err);
+		if (sink->writer_ops->footer)
+			code = sink->writer_ops->footer(&lane->account, sink->schema, &sink->options, &part, &offset, 1,
+							(struct weir_byte_sink){lane_write, lane}, err);
 		sink->writer_ops->part_free(&lane->account, part);
 	}
 	if (!code)
@@ -464,7 +465,7 @@ static int commit(void *state, struct weir_error *err)
 	if (sink->ordered) {
 		code = ordered_header(sink, sink->schema, err);
 		WEIR_ASSERT(code || sink->parts.count == sink->offsets.count);
-		if (!code)
+		if (!code && sink->writer_ops->footer)
 			code = sink->writer_ops->footer(sink->account, sink->schema, &sink->options, sink->parts.items,
 							sink->offsets.items, (uint32_t)sink->parts.count,
 							(struct weir_byte_sink){ordered_sink_write, sink}, err);

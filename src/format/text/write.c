@@ -367,27 +367,6 @@ static int csv_header(struct weir_account *account, const struct weir_schema *sc
 	return code;
 }
 
-static int no_header(struct weir_account *account, const struct weir_schema *schema,
-		     const struct weir_writer_options *options, struct weir_byte_sink sink, struct weir_error *err)
-{
-	(void)account;
-	(void)schema;
-	(void)options;
-	(void)sink;
-	(void)err;
-	return WEIR_OK;
-}
-
-static int no_footer(struct weir_account *account, const struct weir_schema *schema,
-		     const struct weir_writer_options *options, struct weir_part *const *parts, const uint64_t *offsets,
-		     uint32_t count, struct weir_byte_sink sink, struct weir_error *err)
-{
-	(void)parts;
-	(void)offsets;
-	(void)count;
-	return no_header(account, schema, options, sink, err);
-}
-
 static int array_header(struct weir_account *account, const struct weir_schema *schema,
 			const struct weir_writer_options *options, struct weir_byte_sink sink, struct weir_error *err)
 {
@@ -420,7 +399,6 @@ const struct weir_writer_ops weir_csv_writer = {
 	.part_end = part_end,
 	.part_free = part_free,
 	.header = csv_header,
-	.footer = no_footer,
 	.writer_free = writer_free,
 };
 
@@ -433,8 +411,6 @@ const struct weir_writer_ops weir_jsonl_writer = {
 	.push = push,
 	.part_end = part_end,
 	.part_free = part_free,
-	.header = no_header,
-	.footer = no_footer,
 	.writer_free = writer_free,
 };
 

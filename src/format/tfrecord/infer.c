@@ -317,23 +317,23 @@ int tf_infer(struct weir_account *account, const struct weir_read_setup *setup, 
 static int note(struct tf_reader *self, const char *name, const struct tf_shape *seen, struct weir_error *err)
 {
 	const struct weir_read_setup *setup = self->file->setup;
-	uint32_t at = weir_name_index_find(&self->names, name, strlen(name));
+	uint32_t at = weir_name_index_find(&self->scan.names, name, strlen(name));
 	struct weir_error ignored = {0};
 	const struct weir_type *type, *wider;
 
 	if (tf_options_given(self->file->options, name) ||
-	    (at == WEIR_NO_NAME && (!self->wants_all || self->file->options->unexpected != TF_UNEXPECTED_INFER)))
+	    (at == WEIR_NO_NAME && (!self->scan.wants_all || self->file->options->unexpected != TF_UNEXPECTED_INFER)))
 		return WEIR_OK;
 	type = tf_shape_type(self->account, seen, &ignored);
 	if (!type)
 		return ignored.code == WEIR_E_DATA ? WEIR_OK : weir_error_set(err, ignored.code, "%s", ignored.message);
 	wider = at == WEIR_NO_NAME ? weir_type_ref(type)
-				   : tf_widen(self->account, self->schema->fields[at].type, type, &ignored);
+				   : tf_widen(self->account, self->scan.schema->fields[at].type, type, &ignored);
 	weir_type_unref(type);
 	/* What no type holds is not noted: the error stands. */
 	if (!wider)
 		return ignored.code == WEIR_E_DATA ? WEIR_OK : weir_error_set(err, ignored.code, "%s", ignored.message);
-	if (at == WEIR_NO_NAME || !weir_type_equal(wider, self->schema->fields[at].type, false))
+	if (at == WEIR_NO_NAME || !weir_type_equal(wider, self->scan.schema->fields[at].type, false))
 		setup->misfit(setup->misfit_context, name, wider);
 	weir_type_unref(wider);
 	return WEIR_OK;
@@ -361,7 +361,7 @@ int tf_misfits_note(struct tf_reader *self, size_t at, struct weir_error *err)
 		look_record(&guess, &window, &frame, &broken);
 		tf_frame_pass(&window, &frame);
 	}
-	if (broken.code == WEIR_E_DATA && begin <= at && self->wants_all) {
+	if (broken.code == WEIR_E_DATA && begin <= at && self->scan.wants_all) {
 		*err = broken;
 		weir_error_at_source(err, weir_file_path(self->file->base.file));
 		code = err->code;

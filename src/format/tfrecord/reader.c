@@ -18,7 +18,7 @@ enum {
 static void columns_free(struct tf_reader *self)
 {
 	struct weir_account *account = self->account;
-	uint32_t count = self->column_count;
+	uint32_t count = self->scan.column_count;
 
 	for (uint32_t i = 0; self->columns && i < count; i++) {
 		struct tf_column *column = &self->columns[i];
@@ -30,24 +30,9 @@ static void columns_free(struct tf_reader *self)
 	}
 	weir_free(account, self->columns, count * sizeof(*self->columns));
 	weir_free(account, self->vector_columns, count * sizeof(*self->vector_columns));
-	weir_free(account, self->columns_scanned, count * sizeof(*self->columns_scanned));
-	if (self->schema)
-		weir_free(account, self->slots, self->schema->field_count * sizeof(*self->slots));
 	self->columns = NULL;
 	self->vector_columns = NULL;
-	self->columns_scanned = self->slots = NULL;
-	self->column_count = 0;
-	weir_name_index_release(&self->names);
-	weir_schema_unref(self->schema);
-	self->schema = NULL;
-}
-
-/* Files of one dataset have one schema, the very same: then everything is kept. */
-static bool columns_fit(const struct tf_reader *self, const struct weir_schema *schema, const struct weir_scan *scan)
-{
-	return self->schema == schema && self->column_count == scan->column_count &&
-	       (!scan->column_count ||
-		memcmp(self->columns_scanned, scan->columns, scan->column_count * sizeof(*scan->columns)) == 0);
+	weir_name_scan_clear(&self->scan);
 }
 
 static int column_init(struct tf_reader *self, struct tf_column *column, const struct weir_field *field,
@@ -77,32 +62,16 @@ static int columns_new(struct tf_reader *self, struct weir_schema *schema, const
 	uint32_t count = scan->column_count;
 
 	columns_free(self);
-	self->schema = weir_schema_ref(schema);
-	self->column_count = count;
+	if (weir_name_scan_set(&self->scan, schema, scan, err))
+		return err->code;
 	self->columns = weir_alloc_zero(account, count * sizeof(*self->columns), err);
 	if (self->columns)
 		self->vector_columns = weir_alloc_zero(account, count * sizeof(*self->vector_columns), err);
-	if (self->vector_columns)
-		self->columns_scanned = weir_alloc(account, count * sizeof(*self->columns_scanned), err);
-	if (self->columns_scanned)
-		self->slots = weir_alloc(account, schema->field_count * sizeof(*self->slots), err);
-	if (!self->slots)
+	if (!self->vector_columns)
 		return err->code;
-	if (count)
-		memcpy(self->columns_scanned, scan->columns, count * sizeof(*scan->columns));
-	for (uint32_t i = 0; i < schema->field_count; i++) {
-		self->slots[i] = WEIR_NO_NAME;
-		if (weir_name_index_add(&self->names, schema->fields[i].name, strlen(schema->fields[i].name), err))
-			return err->code;
-	}
-	for (uint32_t i = 0; i < count; i++) {
+	for (uint32_t i = 0; i < count; i++)
 		if (column_init(self, &self->columns[i], &schema->fields[scan->columns[i]], err))
 			return err->code;
-		self->slots[scan->columns[i]] = i;
-	}
-	self->wants_all = true;
-	for (uint32_t i = 0; i < schema->field_count; i++)
-		self->wants_all &= self->slots[i] != WEIR_NO_NAME;
 	return WEIR_OK;
 }
 
@@ -128,7 +97,7 @@ int tf_reader_new(struct weir_account *account, struct weir_io *io, struct weir_
 	self->io = io;
 	self->is_done = true;
 	weir_text_input_init(&self->input, account);
-	weir_name_index_init(&self->names, account);
+	weir_name_scan_init(&self->scan, account);
 	self->offsets = weir_alloc(account, WEIR_VECTOR_ROWS * sizeof(*self->offsets), err);
 	if (!self->offsets) {
 		weir_free(account, self, sizeof(*self));
@@ -191,7 +160,8 @@ int tf_reader_open(struct weir_format_reader *base, struct weir_format_file *fil
 	self->records = 0;
 	self->vector_rows = 0;
 	self->rows_max = scan->vectors_small ? ROWS_FIRST : WEIR_VECTOR_ROWS;
-	if (!columns_fit(self, file->schema, scan) && columns_new(self, file->schema, scan, err)) {
+	/* Files of one dataset have one schema, the very same: then everything is kept. */
+	if (!weir_name_scan_is(&self->scan, file->schema, scan) && columns_new(self, file->schema, scan, err)) {
 		columns_free(self);
 		goto fail;
 	}
@@ -219,7 +189,7 @@ static int feature_new(struct tf_reader *self, const struct tf_feature *feature,
 	const struct tf_options *options = self->file->options;
 
 	if (options->unexpected == TF_UNEXPECTED_IGNORE ||
-	    (options->unexpected == TF_UNEXPECTED_INFER && !self->wants_all))
+	    (options->unexpected == TF_UNEXPECTED_INFER && !self->scan.wants_all))
 		return WEIR_OK;
 	if (options->unexpected == TF_UNEXPECTED_ERROR)
 		return weir_error_set(err, WEIR_E_VALUE, "Found extra unexpected feature %.*s not in specified schema",
@@ -242,18 +212,18 @@ static int walk_record(struct tf_reader *self, const struct tf_frame *frame, uin
 	struct tf_feature feature, unknown = {0};
 	bool has_unknown = false;
 
-	for (uint32_t i = 0; i < self->column_count; i++)
+	for (uint32_t i = 0; i < self->scan.column_count; i++)
 		self->columns[i].spans[row].begin = WEIR_NO_NAME;
 	while (tf_walk_next(&walk, &feature)) {
-		uint32_t at = weir_name_index_find(&self->names, feature.name, feature.name_size);
+		uint32_t at = weir_name_index_find(&self->scan.names, feature.name, feature.name_size);
 
 		if (at == WEIR_NO_NAME && !has_unknown) {
 			unknown = feature;
 			has_unknown = true;
 		} else if (at == WEIR_NO_NAME) {
 			continue;
-		} else if (self->slots[at] != WEIR_NO_NAME) {
-			self->columns[self->slots[at]].spans[row] = (struct tf_span){
+		} else if (self->scan.slots[at] != WEIR_NO_NAME) {
+			self->columns[self->scan.slots[at]].spans[row] = (struct tf_span){
 				.begin = (uint32_t)(feature.bytes - text), .size = (uint32_t)feature.size};
 		}
 	}
@@ -314,14 +284,14 @@ int tf_reader_next(struct weir_format_reader *base, struct weir_vector *out, str
 	if (code || !rows)
 		return code;
 	self->rows_max = WEIR_VECTOR_ROWS;
-	for (uint32_t i = 0; i < self->column_count; i++)
+	for (uint32_t i = 0; i < self->scan.column_count; i++)
 		self->vector_columns[i] = (struct weir_column){.type = self->columns[i].field->type,
 							       .form = WEIR_UNDECODED,
 							       .pending = &self->columns[i].pending};
 	*out = (struct weir_vector){
 		.row_count = rows,
 		.selection = {.count = rows},
-		.column_count = self->column_count,
+		.column_count = self->scan.column_count,
 		.columns = self->vector_columns,
 		.source = weir_file_path(self->file->base.file),
 		.source_row = self->start ? -1 : (int64_t)self->records,

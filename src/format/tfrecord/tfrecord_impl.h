@@ -17,7 +17,7 @@
 #include "base/list.h"
 #include "format/cuts.h"
 #include "format/format.h"
-#include "format/name_index.h"
+#include "format/name_scan.h"
 #include "format/text_input.h"
 
 /* ── options.c ── */
@@ -184,14 +184,9 @@ struct tf_reader {
 	struct tf_file *file; /* a reference */
 	struct weir_text_input input;
 	struct weir_range range;
-	struct weir_schema *schema;
-	struct weir_name_index names; /* of the schema */
-	uint32_t *slots;              /* by field of the schema: the column, or WEIR_NO_NAME */
-	uint32_t *columns_scanned;
-	uint32_t column_count;
-	struct tf_column *columns;
+	struct weir_name_scan scan;
+	struct tf_column *columns; /* of the scan, as the next */
 	struct weir_column *vector_columns;
-	bool wants_all; /* every field of the schema: then a new one would be missed */
 	bool is_done;
 	uint64_t start, records; /* where the first record was taken to begin; how many have been walked */
 	uint32_t rows_max, vector_rows;

@@ -601,27 +601,6 @@ static void part_free(struct weir_account *account, struct weir_part *part)
 	weir_free(account, part, sizeof(*part));
 }
 
-static int no_header(struct weir_account *account, const struct weir_schema *schema,
-		     const struct weir_writer_options *options, struct weir_byte_sink sink, struct weir_error *err)
-{
-	(void)account;
-	(void)schema;
-	(void)options;
-	(void)sink;
-	(void)err;
-	return WEIR_OK;
-}
-
-static int no_footer(struct weir_account *account, const struct weir_schema *schema,
-		     const struct weir_writer_options *options, struct weir_part *const *parts, const uint64_t *offsets,
-		     uint32_t count, struct weir_byte_sink sink, struct weir_error *err)
-{
-	(void)parts;
-	(void)offsets;
-	(void)count;
-	return no_header(account, schema, options, sink, err);
-}
-
 const struct weir_writer_ops weir_tfrecord_writer = {
 	.name = "tfrecord",
 	.extension = ".tfrecords",
@@ -631,7 +610,5 @@ const struct weir_writer_ops weir_tfrecord_writer = {
 	.push = push,
 	.part_end = part_end,
 	.part_free = part_free,
-	.header = no_header,
-	.footer = no_footer,
 	.writer_free = writer_free,
 };

@@ -26,16 +26,11 @@ struct web_reader {
 	struct web_file *file; /* a reference */
 	struct tar_input input;
 	struct weir_range range;
-	struct weir_schema *schema;
-	struct weir_name_index names; /* of the schema */
-	uint32_t *slots;              /* by field of the schema: the column, or WEIR_NO_NAME */
-	uint64_t *seen;               /* by field: the sample that had it last */
-	uint64_t sample;              /* counted from 1, over all files */
-	uint32_t *columns_scanned;
-	uint32_t column_count;
-	struct web_column *columns;
+	struct weir_name_scan scan;
+	uint64_t *seen;             /* by field of the schema: the sample that had it last */
+	uint64_t sample;            /* counted from 1, over all files */
+	struct web_column *columns; /* of the scan, as the next */
 	struct weir_column *vector_columns;
-	bool wants_all;
 	struct weir_arena arena;
 	struct web_keys keys; /* of files that are not plain */
 	struct WEIR_LIST(char) key;
@@ -50,7 +45,7 @@ struct web_reader {
 static void columns_free(struct web_reader *self)
 {
 	struct weir_account *account = self->account;
-	uint32_t count = self->column_count;
+	uint32_t count = self->scan.column_count;
 
 	for (uint32_t i = 0; self->columns && i < count; i++) {
 		weir_free(account, self->columns[i].views, WEIR_VECTOR_ROWS * sizeof(struct weir_view));
@@ -58,26 +53,12 @@ static void columns_free(struct web_reader *self)
 	}
 	weir_free(account, self->columns, count * sizeof(*self->columns));
 	weir_free(account, self->vector_columns, count * sizeof(*self->vector_columns));
-	weir_free(account, self->columns_scanned, count * sizeof(*self->columns_scanned));
-	if (self->schema) {
-		weir_free(account, self->slots, self->schema->field_count * sizeof(*self->slots));
-		weir_free(account, self->seen, self->schema->field_count * sizeof(*self->seen));
-	}
+	if (self->scan.schema)
+		weir_free(account, self->seen, self->scan.schema->field_count * sizeof(*self->seen));
 	self->columns = NULL;
 	self->vector_columns = NULL;
-	self->columns_scanned = self->slots = NULL;
 	self->seen = NULL;
-	self->column_count = 0;
-	weir_name_index_release(&self->names);
-	weir_schema_unref(self->schema);
-	self->schema = NULL;
-}
-
-static bool columns_fit(const struct web_reader *self, const struct weir_schema *schema, const struct weir_scan *scan)
-{
-	return self->schema == schema && self->column_count == scan->column_count &&
-	       (!scan->column_count ||
-		memcmp(self->columns_scanned, scan->columns, scan->column_count * sizeof(*scan->columns)) == 0);
+	weir_name_scan_clear(&self->scan);
 }
 
 static int columns_new(struct web_reader *self, struct weir_schema *schema, const struct weir_scan *scan,
@@ -87,37 +68,22 @@ static int columns_new(struct web_reader *self, struct weir_schema *schema, cons
 	uint32_t count = scan->column_count;
 
 	columns_free(self);
-	self->schema = weir_schema_ref(schema);
-	self->column_count = count;
+	if (weir_name_scan_set(&self->scan, schema, scan, err))
+		return err->code;
 	self->columns = weir_alloc_zero(account, count * sizeof(*self->columns), err);
 	if (self->columns)
 		self->vector_columns = weir_alloc_zero(account, count * sizeof(*self->vector_columns), err);
 	if (self->vector_columns)
-		self->columns_scanned = weir_alloc(account, count * sizeof(*self->columns_scanned), err);
-	if (self->columns_scanned)
-		self->slots = weir_alloc(account, schema->field_count * sizeof(*self->slots), err);
-	if (self->slots)
 		self->seen = weir_alloc_zero(account, schema->field_count * sizeof(*self->seen), err);
 	if (!self->seen)
 		return err->code;
-	if (count)
-		memcpy(self->columns_scanned, scan->columns, count * sizeof(*scan->columns));
-	for (uint32_t i = 0; i < schema->field_count; i++) {
-		self->slots[i] = WEIR_NO_NAME;
-		if (weir_name_index_add(&self->names, schema->fields[i].name, strlen(schema->fields[i].name), err))
-			return err->code;
-	}
 	for (uint32_t i = 0; i < count; i++) {
 		self->columns[i].views = weir_alloc(account, WEIR_VECTOR_ROWS * sizeof(struct weir_view), err);
 		if (self->columns[i].views)
 			self->columns[i].validity = weir_alloc(account, WEIR_VECTOR_ROWS / 8, err);
 		if (!self->columns[i].validity)
 			return err->code;
-		self->slots[scan->columns[i]] = i;
 	}
-	self->wants_all = true;
-	for (uint32_t i = 0; i < schema->field_count; i++)
-		self->wants_all &= self->slots[i] != WEIR_NO_NAME;
 	return WEIR_OK;
 }
 
@@ -145,7 +111,7 @@ int web_reader_new(struct weir_account *account, struct weir_io *io, struct weir
 	self->is_done = true;
 	self->keys.account = account;
 	tar_input_init(&self->input, account);
-	weir_name_index_init(&self->names, account);
+	weir_name_scan_init(&self->scan, account);
 	weir_arena_init(&self->arena, account);
 	*out = &self->base;
 	return WEIR_OK;
@@ -177,7 +143,7 @@ int web_reader_open(struct weir_format_reader *base, struct weir_format_file *op
 	self->file = file;
 	self->range = *range;
 	self->rows_max = scan->vectors_small ? ROWS_FIRST : WEIR_VECTOR_ROWS;
-	if (!columns_fit(self, opened->schema, scan) && columns_new(self, opened->schema, scan, err)) {
+	if (!weir_name_scan_is(&self->scan, opened->schema, scan) && columns_new(self, opened->schema, scan, err)) {
 		columns_free(self);
 		goto fail;
 	}
@@ -203,7 +169,7 @@ static int column_new(struct web_reader *self, struct weir_error *err)
 	const struct weir_read_setup *setup = self->file->setup;
 	char *name;
 
-	if (!self->wants_all)
+	if (!self->scan.wants_all)
 		return WEIR_OK;
 	name = weir_arena_strndup(&self->arena, self->member.suffix, self->member.suffix_size, err);
 	if (!name)
@@ -217,18 +183,18 @@ static int column_new(struct web_reader *self, struct weir_error *err)
 
 static int member_take(struct web_reader *self, uint32_t row, bool is_wanted, struct weir_error *err)
 {
-	uint32_t field = weir_name_index_find(&self->names, self->member.suffix, self->member.suffix_size), slot;
+	uint32_t field = weir_name_index_find(&self->scan.names, self->member.suffix, self->member.suffix_size), slot;
 	const uint8_t *bytes;
 	uint64_t size;
 
 	if (field == WEIR_NO_NAME)
 		return is_wanted ? column_new(self, err) : WEIR_OK;
 	/* The key and the file's own name are columns, too. */
-	if (self->seen[field] == self->sample || field == 0 || field + 1 == self->schema->field_count)
+	if (self->seen[field] == self->sample || field == 0 || field + 1 == self->scan.schema->field_count)
 		return weir_error_set(err, WEIR_E_VALUE, "%.200s: duplicate file name in tar file",
 				      self->member.entry.name);
 	self->seen[field] = self->sample;
-	slot = self->slots[field];
+	slot = self->scan.slots[field];
 	if (!is_wanted || slot == WEIR_NO_NAME)
 		return WEIR_OK;
 	if (tar_read(&self->input, &self->arena, &bytes, &size, err))
@@ -248,7 +214,7 @@ static bool is_same_key(const struct web_reader *self)
 
 static int key_set(struct web_reader *self, uint32_t row, bool is_wanted, struct weir_error *err)
 {
-	uint32_t slot = self->slots[0];
+	uint32_t slot = self->scan.slots[0];
 	size_t size = self->member.key_size;
 	char *copy;
 
@@ -294,13 +260,14 @@ static void vector_make(struct web_reader *self, uint32_t rows, uint64_t first, 
 {
 	const char *path = weir_file_path(self->file->base.file);
 
-	for (uint32_t i = 0; i < self->column_count; i++) {
-		uint32_t field = self->columns_scanned[i];
+	for (uint32_t i = 0; i < self->scan.column_count; i++) {
+		uint32_t field = self->scan.fields[i];
 		struct weir_column *column = &self->vector_columns[i];
 
-		*column = (struct weir_column){
-			.type = self->schema->fields[field].type, .form = WEIR_FLAT, .values = self->columns[i].views};
-		if (field + 1 == self->schema->field_count) {
+		*column = (struct weir_column){.type = self->scan.schema->fields[field].type,
+					       .form = WEIR_FLAT,
+					       .values = self->columns[i].views};
+		if (field + 1 == self->scan.schema->field_count) {
 			column->form = WEIR_CONSTANT;
 			self->columns[i].views[0] = weir_view_make(path, (uint32_t)strlen(path));
 		} else if (field) {
@@ -310,7 +277,7 @@ static void vector_make(struct web_reader *self, uint32_t rows, uint64_t first, 
 	*out = (struct weir_vector){
 		.row_count = rows,
 		.selection = {.count = rows},
-		.column_count = self->column_count,
+		.column_count = self->scan.column_count,
 		.columns = self->vector_columns,
 		.source = path,
 		.source_row = (int64_t)first,
@@ -326,7 +293,7 @@ int web_reader_next(struct weir_format_reader *base, struct weir_vector *out, st
 	*out = (struct weir_vector){0};
 	weir_arena_clear(&self->arena);
 	self->bytes = 0;
-	for (uint32_t i = 0; i < self->column_count; i++) {
+	for (uint32_t i = 0; i < self->scan.column_count; i++) {
 		memset(self->columns[i].validity, 0, WEIR_VECTOR_ROWS / 8);
 		memset(self->columns[i].views, 0, self->rows_max * sizeof(struct weir_view));
 	}

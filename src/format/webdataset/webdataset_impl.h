@@ -16,7 +16,7 @@
 #include "base/list.h"
 #include "io/stream.h"
 #include "format/format.h"
-#include "format/name_index.h"
+#include "format/name_scan.h"
 
 /* ── tar.c ── */
 
