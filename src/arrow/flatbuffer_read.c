@@ -43,12 +43,12 @@ static uint32_t load_u32(const struct flat *flat, uint32_t at)
 	return value;
 }
 
-/* Follows the offset at `at`, which must leave `need` bytes behind its target. 0: it does not. */
-static uint32_t follow(struct flat *flat, uint32_t at, uint32_t need)
+/* Follows the offset at `at`, behind whose target there must be four bytes at least. 0: there are not. */
+static uint32_t follow(struct flat *flat, uint32_t at)
 {
 	uint64_t target = (uint64_t)at + load_u32(flat, at);
 
-	if (target == at || weir_range_outside(target, need, flat->size)) {
+	if (target == at || weir_range_outside(target, 4, flat->size)) {
 		flat_fault(flat, at, "an offset points outside");
 		return 0;
 	}
@@ -91,7 +91,7 @@ void flat_open(struct flat *flat, const uint8_t *bytes, uint32_t size, struct fl
 		flat_fault(flat, 0, "it ends early");
 		return;
 	}
-	at = follow(flat, 0, 4);
+	at = follow(flat, 0);
 	if (at)
 		open_table(flat, at, root);
 }
@@ -164,7 +164,7 @@ bool flat_child(const struct flat_table *table, uint32_t field, struct flat_tabl
 	if (at && !take_tables(table->flat, at, 1))
 		return false;
 	if (at)
-		at = follow(table->flat, at, 4);
+		at = follow(table->flat, at);
 	return at && open_table(table->flat, at, out);
 }
 
@@ -173,7 +173,7 @@ struct flat_vector flat_items(const struct flat_table *table, uint32_t field, ui
 	uint32_t at = field_at(table, field, 4), count;
 
 	if (at)
-		at = follow(table->flat, at, 4);
+		at = follow(table->flat, at);
 	if (!at)
 		return (struct flat_vector){0};
 	count = load_u32(table->flat, at);
@@ -200,7 +200,7 @@ bool flat_item_table(const struct flat_vector *vector, uint32_t index, struct fl
 
 	*out = (struct flat_table){0};
 	if (vector->flat && !vector->flat->fault && index < vector->count)
-		at = follow(vector->flat, vector->at + 4 * index, 4);
+		at = follow(vector->flat, vector->at + 4 * index);
 	return at && open_table(vector->flat, at, out);
 }
 

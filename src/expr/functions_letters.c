@@ -9,11 +9,6 @@
 #include <string.h>
 #include <utf8proc.h>
 
-static inline const struct weir_view *view_of(const struct weir_call *call, uint32_t argument, uint32_t row)
-{
-	return (const struct weir_view *)call->arguments[argument].values + (row & weir_call_mask(call, argument));
-}
-
 /* The next character and how many bytes it has; −1 for a byte that is none. */
 static size_t next_point(const uint8_t *bytes, size_t size, utf8proc_int32_t *point)
 {
@@ -167,7 +162,7 @@ static int kernel_kind(struct weir_call *call, struct weir_error *err)
 	(void)err;
 	for (uint32_t k = 0; k < call->rows.count; k++) {
 		uint32_t row = weir_call_row(call, k);
-		const struct weir_view *view = view_of(call, 0, row);
+		const struct weir_view *view = weir_call_view(call, 0, row);
 		const uint8_t *bytes = weir_view_bytes(view);
 		bool is = op == IS_TITLE                     ? is_title(bytes, view->size)
 			  : op == IS_LOWER || op == IS_UPPER ? all_case(op, bytes, view->size)
@@ -206,7 +201,7 @@ static int kernel_case(struct weir_call *call, struct weir_error *err)
 
 	for (uint32_t k = 0; k < call->rows.count; k++) {
 		uint32_t row = weir_call_row(call, k);
-		const struct weir_view *view = view_of(call, 0, row);
+		const struct weir_view *view = weir_call_view(call, 0, row);
 		const uint8_t *bytes = weir_view_bytes(view);
 		/* A letter's other case may be longer by one byte, never more; the encoder writes four. */
 		uint8_t *out = weir_text_room(&writer, (size_t)view->size * 2 + 4, err);
@@ -251,7 +246,7 @@ static int kernel_pad(struct weir_call *call, struct weir_error *err)
 
 	for (uint32_t k = 0; k < call->rows.count; k++) {
 		uint32_t row = weir_call_row(call, k);
-		const struct weir_view *view = view_of(call, 0, row), *with = view_of(call, 2, row);
+		const struct weir_view *view = weir_call_view(call, 0, row), *with = weir_call_view(call, 2, row);
 		int64_t width = ((const int64_t *)call->arguments[1].values)[row & weir_call_mask(call, 1)];
 		int64_t missing = width - (int64_t)weir_utf8_length(weir_view_bytes(view), view->size), left, size;
 		uint8_t *out, *to;
@@ -288,8 +283,8 @@ static int kernel_bytes(struct weir_call *call, struct weir_error *err)
 	(void)err;
 	for (uint32_t k = 0; k < call->rows.count; k++) {
 		uint32_t row = weir_call_row(call, k);
-		const struct weir_view *view = view_of(call, 0, row),
-				       *part = call->node->count > 1 ? view_of(call, 1, row) : NULL;
+		const struct weir_view *view = weir_call_view(call, 0, row),
+				       *part = call->node->count > 1 ? weir_call_view(call, 1, row) : NULL;
 		const uint8_t *bytes = weir_view_bytes(view), *end = bytes + view->size, *at = bytes, *found;
 
 		switch (call->node->op) {

@@ -15,11 +15,6 @@ struct pieces {
 	struct weir_view separator;
 };
 
-static inline const struct weir_view *view_of(const struct weir_call *call, uint32_t argument, uint32_t row)
-{
-	return (const struct weir_view *)call->arguments[argument].values + (row & weir_call_mask(call, argument));
-}
-
 static bool is_blank(utf8proc_int32_t point)
 {
 	const utf8proc_property_t *property;
@@ -160,8 +155,8 @@ static int kernel_split(struct weir_call *call, struct weir_error *err)
 
 		code = weir_lists_skip(&builder, row, err);
 		if (!code)
-			code = split_row(&builder.children[0], call->node->op, it, view_of(call, 0, row), call->arena,
-					 err);
+			code = split_row(&builder.children[0], call->node->op, it, weir_call_view(call, 0, row),
+					 call->arena, err);
 		if (!code)
 			code = weir_builder_list_end(&builder, err);
 	}
@@ -259,7 +254,7 @@ static int kernel_slice(struct weir_call *call, struct weir_error *err)
 
 	for (uint32_t k = 0; k < call->rows.count; k++) {
 		uint32_t row = weir_call_row(call, k);
-		const struct weir_view *text = view_of(call, 0, row);
+		const struct weir_view *text = weir_call_view(call, 0, row);
 		const uint8_t *bytes = weir_view_bytes(text);
 		int64_t length = is_text ? (int64_t)weir_utf8_length(bytes, text->size) : text->size, begin, end;
 		uint32_t *places = NULL;
@@ -303,7 +298,7 @@ static int kernel_replace(struct weir_call *call, struct weir_error *err)
 
 	for (uint32_t k = 0; k < call->rows.count; k++) {
 		uint32_t row = weir_call_row(call, k);
-		const struct weir_view *text = view_of(call, 0, row);
+		const struct weir_view *text = weir_call_view(call, 0, row);
 		const uint8_t *bytes = weir_view_bytes(text);
 		int64_t size = text->size, begin, end, total;
 		uint8_t *out;

@@ -65,11 +65,6 @@ int weir_matcher_match(struct weir_matcher *matcher, const struct weir_call *cal
 	return -1;
 }
 
-static inline const struct weir_view *view_of(const struct weir_call *call, uint32_t argument, uint32_t row)
-{
-	return (const struct weir_view *)call->arguments[argument].values + (row & weir_call_mask(call, argument));
-}
-
 static int kernel_match(struct weir_call *call, struct weir_error *err)
 {
 	const struct regex *regex = call->node->data;
@@ -81,7 +76,7 @@ static int kernel_match(struct weir_call *call, struct weir_error *err)
 		return code;
 	for (uint32_t k = 0; k < call->rows.count; k++) {
 		uint32_t row = weir_call_row(call, k);
-		const struct weir_view *text = view_of(call, 0, row);
+		const struct weir_view *text = weir_call_view(call, 0, row);
 		int found = weir_matcher_match(&matcher, call, row, weir_view_bytes(text), text->size, 0, err);
 
 		if (found < 0) {
@@ -105,7 +100,7 @@ static int kernel_extract(struct weir_call *call, struct weir_error *err)
 		return code;
 	for (uint32_t k = 0; k < call->rows.count; k++) {
 		uint32_t row = weir_call_row(call, k), group = regex->group;
-		const struct weir_view *text = view_of(call, 0, row);
+		const struct weir_view *text = weir_call_view(call, 0, row);
 		int found = weir_matcher_match(&matcher, call, row, weir_view_bytes(text), text->size, 0, err);
 		const size_t *places = matcher.places;
 
@@ -174,7 +169,7 @@ static size_t character_size(const uint8_t *bytes, size_t left)
 static int replace_row(struct weir_matcher *matcher, struct weir_call *call, uint32_t row,
 		       struct weir_text_writer *writer, struct weir_error *err)
 {
-	const struct weir_view *text = view_of(call, 0, row), *template = view_of(call, 1, row);
+	const struct weir_view *text = weir_call_view(call, 0, row), *template = weir_call_view(call, 1, row);
 	const uint8_t *bytes = weir_view_bytes(text);
 	const size_t *places = matcher->places;
 	uint32_t group_count = matcher->regex->group_count + 1;
@@ -194,13 +189,10 @@ static int replace_row(struct weir_matcher *matcher, struct weir_call *call, uin
 		if (need > INT32_MAX)
 			return weir_call_fail(call, row, err, WEIR_E_OVERFLOW, "the result is too long");
 		if (need > room) {
-			uint8_t *old = out;
-
 			room = need * 2;
-			out = weir_text_room(writer, room, err);
+			out = weir_text_grow(writer, room, written, err);
 			if (!out)
 				return err->code;
-			memmove(out, old, written);
 		}
 		memcpy(out + written, bytes + copied, places[0] - copied);
 		written += places[0] - copied;

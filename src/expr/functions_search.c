@@ -34,11 +34,6 @@ struct search {
 	} * parts;
 };
 
-static inline const struct weir_view *view_of(const struct weir_call *call, uint32_t argument, uint32_t row)
-{
-	return (const struct weir_view *)call->arguments[argument].values + (row & weir_call_mask(call, argument));
-}
-
 static size_t step(const struct search *search, const uint8_t *bytes, size_t left)
 {
 	size_t size = 1;
@@ -57,7 +52,7 @@ static int kernel_match(struct weir_call *call, struct weir_error *err)
 
 	for (uint32_t k = 0; !code && k < call->rows.count; k++) {
 		uint32_t row = weir_call_row(call, k);
-		const struct weir_view *text = view_of(call, 0, row);
+		const struct weir_view *text = weir_call_view(call, 0, row);
 
 		found = weir_matcher_match(&matcher, call, row, weir_view_bytes(text), text->size, 0, err);
 		if (found < 0)
@@ -74,7 +69,7 @@ static int count_row(struct weir_matcher *matcher, const struct weir_call *call,
 		     struct weir_error *err)
 {
 	const struct search *search = call->node->data;
-	const struct weir_view *text = view_of(call, 0, row);
+	const struct weir_view *text = weir_call_view(call, 0, row);
 	const uint8_t *bytes = weir_view_bytes(text);
 	size_t at = 0;
 
@@ -106,7 +101,7 @@ static int kernel_number(struct weir_call *call, struct weir_error *err)
 
 	for (uint32_t k = 0; !code && k < call->rows.count; k++) {
 		uint32_t row = weir_call_row(call, k);
-		const struct weir_view *text = view_of(call, 0, row);
+		const struct weir_view *text = weir_call_view(call, 0, row);
 		int64_t number = -1;
 
 		if (counts) {
@@ -285,7 +280,7 @@ static int kernel_split(struct weir_call *call, struct weir_error *err)
 	code = code ? code : no_matcher;
 	for (uint32_t k = 0; !code && k < call->rows.count; k++) {
 		uint32_t row = weir_call_row(call, k);
-		const struct weir_view *text = view_of(call, 0, row);
+		const struct weir_view *text = weir_call_view(call, 0, row);
 		const uint8_t *bytes = weir_view_bytes(text);
 		int64_t left = ((const int64_t *)call->arguments[1].values)[row & weir_call_mask(call, 1)];
 		size_t begin = 0, from = 0;
@@ -366,7 +361,7 @@ static int replace_row(struct weir_matcher *matcher, struct weir_call *call, uin
 		       struct weir_text_writer *writer, struct weir_error *err)
 {
 	const struct search *search = call->node->data;
-	const struct weir_view *text = view_of(call, 0, row);
+	const struct weir_view *text = weir_call_view(call, 0, row);
 	const uint8_t *bytes = weir_view_bytes(text);
 	const size_t *places = matcher->places;
 	size_t from = 0, copied = 0, written = 0, room = (size_t)text->size * 2 + 64, last = SIZE_MAX;
@@ -400,13 +395,10 @@ static int replace_row(struct weir_matcher *matcher, struct weir_call *call, uin
 		if (need > INT32_MAX)
 			return weir_call_fail(call, row, err, WEIR_E_OVERFLOW, "the result is too long");
 		if (need > room) {
-			uint8_t *old = out;
-
 			room = need * 2;
-			out = weir_text_room(writer, room, err);
+			out = weir_text_grow(writer, room, written, err);
 			if (!out)
 				return err->code;
-			memmove(out, old, written);
 		}
 		memcpy(out + written, bytes + copied, places[0] - copied);
 		written += places[0] - copied;
@@ -534,7 +526,7 @@ static int kernel_extract(struct weir_call *call, struct weir_error *err)
 	code = code ? code : no_matcher;
 	for (uint32_t k = 0; !code && k < call->rows.count; k++) {
 		uint32_t row = weir_call_row(call, k);
-		const struct weir_view *text = view_of(call, 0, row);
+		const struct weir_view *text = weir_call_view(call, 0, row);
 		const uint8_t *bytes = weir_view_bytes(text);
 		int found = weir_matcher_match(&matcher, call, row, bytes, text->size, 0, err);
 

@@ -29,11 +29,6 @@ static bool is_ascii(const uint8_t *bytes, size_t size)
 	return !(seen & 0x8080808080808080u);
 }
 
-static inline const struct weir_view *view_of(const struct weir_call *call, uint32_t argument, uint32_t row)
-{
-	return (const struct weir_view *)call->arguments[argument].values + (row & weir_call_mask(call, argument));
-}
-
 static inline int64_t integer_of(const struct weir_call *call, uint32_t argument, uint32_t row)
 {
 	return ((const int64_t *)call->arguments[argument].values)[row & weir_call_mask(call, argument)];
@@ -95,7 +90,7 @@ static int kernel_length(struct weir_call *call, struct weir_error *err)
 	(void)err;
 	for (uint32_t k = 0; k < call->rows.count; k++) {
 		uint32_t row = weir_call_row(call, k);
-		const struct weir_view *view = view_of(call, 0, row);
+		const struct weir_view *view = weir_call_view(call, 0, row);
 
 		out[row] = is_text ? (int64_t)weir_utf8_length(weir_view_bytes(view), view->size) : view->size;
 	}
@@ -135,7 +130,7 @@ static int kernel_case(struct weir_call *call, struct weir_error *err)
 
 	for (uint32_t k = 0; k < call->rows.count; k++) {
 		uint32_t row = weir_call_row(call, k);
-		const struct weir_view *view = view_of(call, 0, row);
+		const struct weir_view *view = weir_call_view(call, 0, row);
 		const uint8_t *bytes = weir_view_bytes(view);
 		bool plain = is_ascii(bytes, view->size);
 		/* A letter's other case may be longer by one byte, never more. */
@@ -213,8 +208,8 @@ static int kernel_strip(struct weir_call *call, struct weir_error *err)
 	(void)err;
 	for (uint32_t k = 0; k < call->rows.count; k++) {
 		uint32_t row = weir_call_row(call, k);
-		const struct weir_view *view = view_of(call, 0, row),
-				       *set = call->node->count > 1 ? view_of(call, 1, row) : NULL;
+		const struct weir_view *view = weir_call_view(call, 0, row),
+				       *set = call->node->count > 1 ? weir_call_view(call, 1, row) : NULL;
 		const uint8_t *bytes = weir_view_bytes(view);
 		size_t begin = 0, end = view->size, took;
 		utf8proc_int32_t point;
@@ -259,7 +254,7 @@ static int kernel_slice(struct weir_call *call, struct weir_error *err)
 	(void)err;
 	for (uint32_t k = 0; k < call->rows.count; k++) {
 		uint32_t row = weir_call_row(call, k);
-		const struct weir_view *view = view_of(call, 0, row);
+		const struct weir_view *view = weir_call_view(call, 0, row);
 		const uint8_t *bytes = weir_view_bytes(view);
 		bool plain = !is_text || is_ascii(bytes, view->size);
 		int64_t length = plain ? view->size : (int64_t)weir_utf8_length(bytes, view->size);
@@ -311,7 +306,7 @@ static int kernel_character(struct weir_call *call, struct weir_error *err)
 
 	for (uint32_t k = 0; k < call->rows.count; k++) {
 		uint32_t row = weir_call_row(call, k);
-		const struct weir_view *view = view_of(call, 0, row);
+		const struct weir_view *view = weir_call_view(call, 0, row);
 		const uint8_t *bytes = weir_view_bytes(view);
 		bool plain = !is_text || is_ascii(bytes, view->size);
 		int64_t length = plain ? view->size : (int64_t)weir_utf8_length(bytes, view->size);
@@ -393,14 +388,15 @@ static int kernel_search(struct weir_call *call, struct weir_error *err)
 
 	(void)err;
 	if (op == OP_STARTSWITH && !weir_call_mask(call, 1) && weir_call_mask(call, 0) &&
-	    view_of(call, 1, 0)->size <= WEIR_VIEW_INLINE) {
-		begins_with(call, view_of(call, 1, 0));
+	    weir_call_view(call, 1, 0)->size <= WEIR_VIEW_INLINE) {
+		begins_with(call, weir_call_view(call, 1, 0));
 		return WEIR_OK;
 	}
 	for (uint32_t k = 0; k < call->rows.count; k++) {
 		uint32_t row = weir_call_row(call, k);
 
-		bits[row >> 6] |= (uint64_t)holds(view_of(call, 0, row), view_of(call, 1, row), op) << (row & 63);
+		bits[row >> 6] |= (uint64_t)holds(weir_call_view(call, 0, row), weir_call_view(call, 1, row), op)
+				  << (row & 63);
 	}
 	return WEIR_OK;
 }
@@ -423,7 +419,7 @@ static int kernel_find(struct weir_call *call, struct weir_error *err)
 	(void)err;
 	for (uint32_t k = 0; k < call->rows.count; k++) {
 		uint32_t row = weir_call_row(call, k);
-		const struct weir_view *text = view_of(call, 0, row), *part = view_of(call, 1, row);
+		const struct weir_view *text = weir_call_view(call, 0, row), *part = weir_call_view(call, 1, row);
 		const uint8_t *bytes = weir_view_bytes(text), *found;
 
 		found = part->size ? memmem(bytes, text->size, weir_view_bytes(part), part->size) : bytes;
@@ -456,8 +452,8 @@ static int kernel_replace(struct weir_call *call, struct weir_error *err)
 
 	for (uint32_t k = 0; k < call->rows.count; k++) {
 		uint32_t row = weir_call_row(call, k);
-		const struct weir_view *text = view_of(call, 0, row), *from = view_of(call, 1, row),
-				       *to = view_of(call, 2, row);
+		const struct weir_view *text = weir_call_view(call, 0, row), *from = weir_call_view(call, 1, row),
+				       *to = weir_call_view(call, 2, row);
 		const uint8_t *bytes = weir_view_bytes(text), *end = bytes + text->size, *at = bytes, *place;
 		int64_t most = call->node->count > 3 ? integer_of(call, 3, row) : -1, count = 0;
 		size_t size, written = 0;
@@ -521,7 +517,7 @@ static int kernel_repeat(struct weir_call *call, struct weir_error *err)
 
 	for (uint32_t k = 0; k < call->rows.count; k++) {
 		uint32_t row = weir_call_row(call, k);
-		const struct weir_view *text = view_of(call, 0, row);
+		const struct weir_view *text = weir_call_view(call, 0, row);
 		int64_t times = integer_of(call, 1, row), size;
 		uint8_t *out;
 
@@ -554,7 +550,7 @@ static int kernel_reverse(struct weir_call *call, struct weir_error *err)
 
 	for (uint32_t k = 0; k < call->rows.count; k++) {
 		uint32_t row = weir_call_row(call, k);
-		const struct weir_view *text = view_of(call, 0, row);
+		const struct weir_view *text = weir_call_view(call, 0, row);
 		const uint8_t *bytes = weir_view_bytes(text);
 		uint8_t *out = weir_text_room(&writer, text->size, err);
 

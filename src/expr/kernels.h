@@ -35,18 +35,6 @@ extern weir_arith_rows *const weir_arith_rows_table[WEIR_NUMBER_COUNT][WEIR_ARIT
 typedef int32_t weir_convert_rows(const void *in, const uint16_t *rows, uint32_t count, void *out);
 extern weir_convert_rows *const weir_convert_rows_table[WEIR_NUMBER_COUNT][WEIR_NUMBER_COUNT];
 
-#define WEIR_FOR_NUMBERS(X)                                                                                            \
-	X(i8, int8_t, WEIR_I8)                                                                                         \
-	X(i16, int16_t, WEIR_I16)                                                                                      \
-	X(i32, int32_t, WEIR_I32)                                                                                      \
-	X(i64, int64_t, WEIR_I64)                                                                                      \
-	X(u8, uint8_t, WEIR_U8)                                                                                        \
-	X(u16, uint16_t, WEIR_U16)                                                                                     \
-	X(u32, uint32_t, WEIR_U32)                                                                                     \
-	X(u64, uint64_t, WEIR_U64)                                                                                     \
-	X(f32, float, WEIR_F32)                                                                                        \
-	X(f64, double, WEIR_F64)
-
 /* Not by < 0, which is a warning for unsigned types. */
 #define WEIR_NEGATIVE(v) (!((v) >= 1 || (v) == 0))
 

@@ -191,6 +191,11 @@ static inline uint32_t weir_call_mask(const struct weir_call *call, uint32_t arg
 {
 	return call->arguments[argument].form == WEIR_CONSTANT ? 0 : ~0u;
 }
+/* Of an argument whose values are strings. */
+static inline const struct weir_view *weir_call_view(const struct weir_call *call, uint32_t argument, uint32_t row)
+{
+	return (const struct weir_view *)call->arguments[argument].values + (row & weir_call_mask(call, argument));
+}
 static inline void weir_bit_set(uint64_t *bits, uint32_t row)
 {
 	bits[row >> 6] |= (uint64_t)1 << (row & 63);

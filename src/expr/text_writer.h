@@ -5,6 +5,8 @@
 
 #include "vector/vector.h"
 
+#include <string.h>
+
 struct weir_text_writer {
 	struct weir_arena *arena;
 	uint8_t *next, *end;
@@ -22,6 +24,17 @@ static inline uint8_t *weir_text_room(struct weir_text_writer *writer, size_t si
 		writer->end = writer->next ? writer->next + piece : NULL;
 	}
 	return writer->next;
+}
+
+/* More of it, `size` bytes in all; the first `written` ones stay as they are. */
+static inline uint8_t *weir_text_grow(struct weir_text_writer *writer, size_t size, size_t written,
+				      struct weir_error *err)
+{
+	uint8_t *before = writer->next, *room = weir_text_room(writer, size, err);
+
+	if (room)
+		memmove(room, before, written);
+	return room;
 }
 
 static inline struct weir_view weir_text_done(struct weir_text_writer *writer, size_t size)

@@ -19,7 +19,6 @@ struct inference {
 	const struct weir_read_setup *setup;
 	const struct csv_options *options;
 	struct csv_head head; /* of the first file with columns; arena released at the end */
-	bool has_head;
 	struct inferred {
 		uint32_t kinds;
 		bool has_values;

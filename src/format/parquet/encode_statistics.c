@@ -191,14 +191,14 @@ void parquet_running_add(struct parquet_running *running, const struct parquet_l
 		add_fixed(running, leaf, data, from, count);
 }
 
-/* The largest n ≤ size_max at which text may be cut. */
-static size_t text_cut(const uint8_t *text, size_t size_max)
+/* The largest n ≤ PARQUET_BOUND_MAX at which text may be cut. */
+static size_t text_cut(const uint8_t *text)
 {
-	size_t n = size_max;
+	size_t n = PARQUET_BOUND_MAX;
 
 	while (n > 0 && (text[n] & 0xc0) == 0x80)
 		n--;
-	return n ? n : size_max;
+	return n ? n : PARQUET_BOUND_MAX;
 }
 
 static size_t put_char(uint32_t character, uint8_t *out)
@@ -265,14 +265,14 @@ static void bound_variable(const struct parquet_leaf *leaf, const uint8_t *min, 
 	bool text = leaf->is_text;
 
 	if (min_size > PARQUET_BOUND_MAX) {
-		min_size = text ? text_cut(min, PARQUET_BOUND_MAX) : PARQUET_BOUND_MAX;
+		min_size = text ? text_cut(min) : PARQUET_BOUND_MAX;
 		out->min_inexact = true;
 	}
 	memcpy(out->min, min, min_size);
 	out->min_size = (uint8_t)min_size;
 	out->max_inexact = max_size > PARQUET_BOUND_MAX;
 	if (out->max_inexact)
-		max_size = text ? text_cut(max, PARQUET_BOUND_MAX) : PARQUET_BOUND_MAX;
+		max_size = text ? text_cut(max) : PARQUET_BOUND_MAX;
 	memcpy(out->max, max, max_size);
 	if (out->max_inexact) {
 		/* Text that is not UTF-8 after all is raised as bytes: a bound that is none would lose rows. */

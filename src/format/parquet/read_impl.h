@@ -219,7 +219,6 @@ struct parquet_reader {
 	uint32_t vector_rows;
 	uint32_t rows_cap;                                     /* of any vector of this row group */
 	uint32_t rows_max;                                     /* of the next vector */
-	uint64_t bytes_row;                                    /* decoded, estimated, of the open row group */
 	struct spans WEIR_LIST(struct parquet_row_span) spans; /* of the row group, alive by the page index */
 	size_t span;
 	bool has_spans;
