@@ -33,6 +33,15 @@ def _begin() -> None:
         _going.clear()
 
 
+def flush() -> None:
+    """What this process has printed goes out, before the driver hears that a task has ended."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except Exception:  # closed, or replaced by something that cannot: what it held is the user's affair
+            continue
+
+
 def leave(error: BaseException | None = None) -> NoReturn:
     """Ends this process, a fork or an actor's, as the interpreter ends a program that came to its end, or raised."""
     code: Any = 0

@@ -129,14 +129,6 @@ def set_threads(count: int) -> None:
             break
 
 
-def _flush() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except Exception:  # closed, or replaced by something that cannot: what it held is the user's affair
-            continue
-
-
 def main() -> None:
     """The life of a worker, from its greeting to its end."""
     from weir import _weir
@@ -173,7 +165,7 @@ def main() -> None:
     if begun.function is not None:
         begun.function.close()
     begun.function = None  # a class's __del__ runs before the process ends
-    _flush()
+    _forks.flush()
 
 
 class Beginning:
@@ -205,7 +197,7 @@ class Beginning:
                     self.worker.failed(_errors.pack(cause, kind, bound=bound), memory=True)  # type: ignore[arg-type]
                 _let_go(error, cause)
             del error, cause
-            _flush()
+            _forks.flush()
             give_back()
         return self.function is not None
 
@@ -270,7 +262,7 @@ def run_task(worker: Any, function: Function, task: Any) -> None:
             _forks.leave(error)
         group = group_of(function, batch)
         del batch
-        _flush()
+        _forks.flush()
         if isinstance(error, Stopped) and error.__cause__ is not None:
             error = error.__cause__
         kind: _errors.Kind = "returned" if isinstance(error, WrongReturn) else "error"
@@ -281,5 +273,5 @@ def run_task(worker: Any, function: Function, task: Any) -> None:
         return
     # Nothing here may refer to the input any more: what does so now is the user's, and is charged to this worker.
     del batch
-    _flush()
+    _forks.flush()
     worker.done(function.call_ns)

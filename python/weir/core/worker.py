@@ -333,7 +333,7 @@ class Worker:
     def _done(self, call: Call, values: Sequence[Dumped | Payload], how: int) -> None:
         if _forks.is_fork:
             _forks.leave()
-        _flush()
+        _forks.flush()
         payloads = []
         fds = []
         try:
@@ -385,7 +385,7 @@ class Worker:
         if _forks.is_fork:
             _forks.leave()
         payload, fd = self.client.stored(dump(item, f"what {call.name} yields"))
-        _flush()
+        _forks.flush()
         self.client._send_payload((m.YIELD, call.id, index, tuple(payload)), fd)
         if call.backpressure and index >= call.backpressure:
             self._await_credit(call, index)
@@ -471,7 +471,7 @@ class Worker:
         instance, self.instance = self.instance, None
         del instance  # its __del__ runs before the process ends
         atexit._run_exitfuncs()  # now: whoever sees the connection closed ends the process
-        _flush()
+        _forks.flush()
         self.client.close()
 
 
@@ -524,14 +524,6 @@ def _cancelled(call: Call) -> Payload:
     from weir.exceptions import TaskCancelledError
 
     return errors.of_system(TaskCancelledError(f"Task: {call.id.hex()} was cancelled: {call.name}()"))
-
-
-def _flush() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except Exception:  # closed, or replaced by something that cannot: what it held is the user's affair
-            continue
 
 
 def main() -> None:
