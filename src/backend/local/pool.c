@@ -1,10 +1,9 @@
-/* The pool looks at the workers' rings whenever it is asked, and at their processes when it has slept or LOOK_NS have
- * passed: a busy pool never sleeps, and a dead worker's batches must not wait until it does.
+/* weir_pool_wait reads the workers' rings each time. It looks at their processes after a sleep, and when LOOK_NS have
+ * passed since it last did: a busy pool never sleeps, and a dead worker's batches must not wait until it does.
  *
- * One thread waits, any may perform. The lock is held for one worker's answers or one action at a time. What a waiting
- * thread looks at without it (rings, descriptors) stays: a worker that is replaced lies in the graveyard until the
- * waiting thread comes by, which is the only one that frees.
- */
+ * One thread waits, any may perform. The lock is held for one worker's answers or for one action. The waiting thread
+ * looks at rings and descriptors without it, so these must stay: a worker that is replaced goes to the graveyard, and
+ * only the waiting thread frees what is there. */
 #include "backend/local/pool.h"
 #include "base/clock.h"
 #include "base/log.h"

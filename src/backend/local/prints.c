@@ -1,4 +1,5 @@
-/* Lines in the order in which they were put, in one list, until they are taken. */
+/* Lines in one list, in the order in which they were put, until they are taken. What a line costs counts towards the
+ * bound, its text and its place in the list. */
 #include "backend/local/prints.h"
 
 #include <string.h>

@@ -1,11 +1,9 @@
-/* The driver's side of a worker process: its beginning and its end. The bytes between the two are drawn in
- * worker_link.h.
+/* The driver's side of a worker process: its beginning and its end. worker_link.h draws the bytes between the two.
  *
- * Who it is, is known when it greets: the kernel adds the sender's number to the message. Before that it can only be
- * told from its socket: when that hangs up there is no process, or none that will ever greet. Its death is seen on a
- * pidfd, in the same poll() that waits for messages; before DIED is reported the ring is read to its end, since what
- * was said before a death is as good as any other message.
- */
+ * Which process it is becomes known when it greets: the kernel adds the sender's number to the message. Until then
+ * there is only its socket, and when that hangs up there is no process, or none that will ever greet. Its death is seen
+ * on a pidfd, in the same poll() that waits for messages. Before DIED is reported the ring is read to its end, since
+ * what a worker said before it died counts like any other message. */
 #include "backend/local/worker.h"
 #include "base/clock.h"
 #include "base/fault.h"

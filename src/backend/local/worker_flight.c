@@ -1,9 +1,7 @@
 /* Batches on their way through a worker: what it was given, what it answers, what it holds on to.
  *
- * An answer is believed in so far as it concerns a batch in flight and its chunks lie in the room given for it. A
- * batch's inputs are let go when it is over, or, where the worker says that they are still in use, one by one as it
- * releases them.
- */
+ * An answer is accepted if it concerns a batch in flight and its chunks lie in the room given for that batch. A batch's
+ * inputs are unpinned when it is over; those that the worker says are still in use, one by one as it releases them. */
 #include "base/clock.h"
 #include "backend/local/worker_impl.h"
 

@@ -1,13 +1,13 @@
-/* What the system tells about worker processes: that one greets, prints or has died, and how much memory it has.
+/* What the system says about worker processes: that one greets, prints or has died, and how much memory it has.
  *
- * Memory. statm has pages resident and pages of files and shared memory among them; the difference is RssAnon, for a
- * sixth of what /proc/PID/status costs. The kernel's bound, RLIMIT_DATA, is on virtual memory that is private and
- * writable, used or not: so the bound on memory in use is set higher by what the worker had mapped without using it
- * when it greeted, and again when it was ready, and by the maps of regions that it was sent since.
+ * Memory. /proc/PID/statm has the resident pages, and how many of them belong to files and shared memory; the
+ * difference is RssAnon, for a sixth of what /proc/PID/status costs. The kernel's bound, RLIMIT_DATA, is on private
+ * writable memory whether it is used or not. So it is set higher than the bound on memory in use: by what the worker
+ * had mapped without using it when it greeted, and again when it was ready, and by the maps of regions that it was sent
+ * since.
  *
- * What was mapped since and is not in use yet is about to be: an array that is being filled, which on a busy machine
- * takes a while. So it counts from the start; what stays unused, less from look to look.
- */
+ * What was mapped since then and is not in use yet probably will be: an array that is being filled, which takes a while
+ * on a busy machine. So it counts from the start, and less with each look as long as it stays unused. */
 #include "base/clock.h"
 #include "backend/local/prints.h"
 #include "backend/local/worker_impl.h"

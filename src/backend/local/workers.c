@@ -1,14 +1,14 @@
-/* A thread for each stage of worker processes: it waits for what they say and gives it to the executor. What the
- * executor wants of them is performed by whoever has the event; the pool is made for that.
+/* A thread for each stage of worker processes: it waits for what they say and posts it to the executor. What the
+ * executor wants of them is performed by whoever has the event, through the pool, which allows that.
  *
- * Memory. The executor books what workers were measured to have, some times a second. In between the kernel keeps them
- * in bounds (RLIMIT_DATA): what is left of the limit, after this process and all workers as they were measured, is
- * shared by those at work. Who passes it gets MemoryError; the executor then gives its batch to one worker while no
- * other works, whose bound is accordingly wider.
+ * Memory. The executor books what workers were measured to have, some times a second. In between the kernel bounds them
+ * (RLIMIT_DATA): those at work share what is left of the limit after this process and all workers as last measured. A
+ * worker that exceeds its bound gets MemoryError; the executor then gives its batch to one worker while no other works,
+ * which has a wider bound accordingly.
  *
- * Errors. Where the first error in user code ends the run, it is to be the same one each time: that of the first row,
- * if several rows have one. So an error is told to the executor when the tasks that were started before its own have
- * ended, or a second later. The executor does not know of it: it is a message that comes late. */
+ * Errors. Where the first error in user code ends the run, it should be the same one each time: that of the first row,
+ * if several rows have one. So an error is posted only when the tasks that were started before its own have ended, or a
+ * second later. To the executor it is just a message that comes late. */
 #include "base/clock.h"
 #include "backend/local/local_impl.h"
 

@@ -1,12 +1,11 @@
 /* The driver's half of the zygote.
  *
- * A launch is a message with descriptors and an entry in a list: ASKED, then FORKED with a process's number, then
- * ENDED. What the zygote says is read whenever somebody launches or asks how a process ended; nobody listens in
- * between, a few words wait in the socket.
+ * A launch is a message with descriptors, and an entry in a list: ASKED, then FORKED with a process's number, then
+ * ENDED. The zygote's messages are read whenever somebody launches or asks how a process ended; in between they wait in
+ * the socket.
  *
- * A process's number is only used while the zygote has not said that it ended, and it says so before it lets the number
- * go: whoever opens a pidfd and then finds no word of an end has the right process.
- */
+ * A process's number is used only while the zygote has not said that the process ended, and it says so before it reaps
+ * the process. So whoever opens a pidfd and then finds no such message has the right process. */
 #include "backend/local/zygote.h"
 #include "base/clock.h"
 #include "backend/local/worker_impl.h"
