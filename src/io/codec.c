@@ -1,10 +1,10 @@
 /* One table row a codec; each row decompresses a whole buffer into a whole buffer.
  *
  * Contexts (zstd, LZ4 frame, deflate) are made at first use and kept. zstd and the brotli decoder allocate through the
- * account: a 16-byte note in front of each of their blocks holds its size, and when the account refuses, its error is
- * what the caller gets. The others use their own malloc and what they take is charged beforehand, from figures measured
- * here: libdeflate and LZ4 frames know no allocator of their own, and the brotli encoder (1.0.9) ends the process when
- * it is refused memory. Snappy's working memory is less than 200 KiB and lives no longer than the call.
+ * account (foreign.h), and when it refuses, its error is what the caller gets. The others use malloc, and what they
+ * take is charged beforehand, from figures measured here: libdeflate and LZ4 frames take no allocator, and the brotli
+ * encoder (1.0.9) ends the process when it is refused memory. Snappy's working memory is less than 200 KiB and lives no
+ * longer than the call.
  *
  * What Parquet files in the wild call by one name is not always one format, so reading is wider than writing:
  *   GZIP        gzip, also of several members; zlib; bare deflate
@@ -12,6 +12,7 @@
  */
 #include "io/codec.h"
 
+#include "io/foreign.h"
 #include "io/snappy.h"
 
 #include <limits.h>
@@ -37,7 +38,6 @@ enum {
 	ZSTD_LEVEL_DEFAULT = 1,
 	LZ4_HC_LEVEL_MIN = 3, /* below: the fast compressor, whose negative levels are accelerations */
 	LZ4_ACCELERATION_MAX = 65537,
-	FOREIGN_NOTE = 16,          /* keeps what follows aligned as malloc would */
 	INFLATE_CONTEXT = 16 << 10, /* what libdeflate 1.14 takes, rounded up */
 	LZ4F_CONTEXT = 1 << 10,
 	LZ4F_KEEP_MAX = 1 << 20, /* a frame with larger blocks gives its buffers back at once */
@@ -46,7 +46,7 @@ enum {
 
 struct weir_codecs {
 	struct weir_account *account;
-	struct weir_error foreign_error; /* why an allocation on behalf of a library failed */
+	struct weir_foreign foreign; /* what zstd and brotli take */
 	ZSTD_DCtx *zstd_in;
 	ZSTD_CCtx *zstd_out;
 	struct libdeflate_decompressor *inflate;
@@ -68,49 +68,9 @@ static int fail_size(struct weir_error *err, const char *name, size_t size_expec
 			      size, size_expected);
 }
 
-/* ---- memory for zstd and brotli ---- */
-
-static void *foreign_alloc(void *opaque, size_t size)
-{
-	struct weir_codecs *codecs = opaque;
-	size_t total;
-	char *note;
-
-	if (__builtin_add_overflow(size, (size_t)FOREIGN_NOTE, &total))
-		return NULL;
-	note = weir_alloc(codecs->account, total, &codecs->foreign_error);
-	if (!note)
-		return NULL;
-	memcpy(note, &total, sizeof(total));
-	return note + FOREIGN_NOTE;
-}
-
-static void foreign_free(void *opaque, void *memory)
-{
-	struct weir_codecs *codecs = opaque;
-	size_t total;
-	char *note;
-
-	if (!memory)
-		return;
-	note = (char *)memory - FOREIGN_NOTE;
-	memcpy(&total, note, sizeof(total));
-	weir_free(codecs->account, note, total);
-}
-
-/* The account's refusal if there was one, or that the library itself found no memory. */
 static int fail_memory(struct weir_codecs *codecs, const char *name, struct weir_error *err)
 {
-	if (!codecs->foreign_error.code)
-		return weir_error_set(err, WEIR_E_MEMORY, "no memory for a %s context", name);
-	*err = codecs->foreign_error;
-	weir_error_clear(&codecs->foreign_error);
-	return err->code;
-}
-
-static int foreign_refused(const struct weir_codecs *codecs)
-{
-	return codecs->foreign_error.code != WEIR_OK;
+	return weir_foreign_fail(&codecs->foreign, err, "no memory for a %s context", name);
 }
 
 /* ---- none, snappy ---- */
@@ -295,7 +255,8 @@ static size_t gzip_bound(size_t size_in)
 static int brotli_decompress(struct weir_codecs *codecs, const char *in, size_t size_in, char *out, size_t size_out,
 			     struct weir_error *err)
 {
-	BrotliDecoderState *state = BrotliDecoderCreateInstance(foreign_alloc, foreign_free, codecs);
+	BrotliDecoderState *state = BrotliDecoderCreateInstance(weir_foreign_alloc, weir_foreign_free,
+								&codecs->foreign);
 	const uint8_t *next_in = (const uint8_t *)in;
 	uint8_t *next_out = (uint8_t *)out;
 	size_t left_in = size_in, left_out = size_out;
@@ -305,7 +266,7 @@ static int brotli_decompress(struct weir_codecs *codecs, const char *in, size_t 
 	if (!state)
 		return fail_memory(codecs, "brotli", err);
 	result = BrotliDecoderDecompressStream(state, &left_in, &next_in, &left_out, &next_out, NULL);
-	if (foreign_refused(codecs))
+	if (codecs->foreign.refusal.code)
 		code = fail_memory(codecs, "brotli", err);
 	else if (result == BROTLI_DECODER_RESULT_NEEDS_MORE_INPUT)
 		code = fail(err, "brotli", "it is cut short");
@@ -382,7 +343,7 @@ static int fail_zstd(struct weir_codecs *codecs, size_t result, const char *verb
 {
 	ZSTD_ErrorCode why = ZSTD_getErrorCode(result);
 
-	if (foreign_refused(codecs) || why == ZSTD_error_memory_allocation)
+	if (codecs->foreign.refusal.code || why == ZSTD_error_memory_allocation)
 		return fail_memory(codecs, "zstd", err);
 	return weir_error_set(err, WEIR_E_DATA, "cannot %s zstd data: %s", verb, ZSTD_getErrorName(result));
 }
@@ -393,7 +354,8 @@ static int zstd_decompress(struct weir_codecs *codecs, const char *in, size_t si
 	size_t size;
 
 	if (!codecs->zstd_in)
-		codecs->zstd_in = ZSTD_createDCtx_advanced((ZSTD_customMem){foreign_alloc, foreign_free, codecs});
+		codecs->zstd_in = ZSTD_createDCtx_advanced(
+			(ZSTD_customMem){weir_foreign_alloc, weir_foreign_free, &codecs->foreign});
 	if (!codecs->zstd_in)
 		return fail_memory(codecs, "zstd", err);
 	size = ZSTD_decompressDCtx(codecs->zstd_in, out, size_out, in, size_in);
@@ -409,7 +371,8 @@ static int zstd_compress(struct weir_codecs *codecs, int level, const char *in, 
 	if (level < ZSTD_minCLevel() || level > ZSTD_maxCLevel())
 		return weir_error_set(err, WEIR_E_VALUE, "zstd has levels up to %d, not %d", ZSTD_maxCLevel(), level);
 	if (!codecs->zstd_out)
-		codecs->zstd_out = ZSTD_createCCtx_advanced((ZSTD_customMem){foreign_alloc, foreign_free, codecs});
+		codecs->zstd_out = ZSTD_createCCtx_advanced(
+			(ZSTD_customMem){weir_foreign_alloc, weir_foreign_free, &codecs->foreign});
 	if (!codecs->zstd_out)
 		return fail_memory(codecs, "zstd", err);
 	*size_out = ZSTD_compressCCtx(codecs->zstd_out, out, capacity, in, size_in, level);
@@ -681,7 +644,7 @@ int weir_codecs_new(struct weir_account *account, struct weir_codecs **out, stru
 	*out = weir_alloc_zero(account, sizeof(**out), err);
 	if (!*out)
 		return err->code;
-	(*out)->account = account;
+	(*out)->account = (*out)->foreign.account = account;
 	return WEIR_OK;
 }
 

@@ -1,14 +1,14 @@
 /* One table row a compression: begin a member, go on with it, release.
  *
- * zlib, zstd, libbz2 and liblzma allocate through the account: a 16-byte note in front of each of their blocks holds
- * its size, and when the account refuses, its error is what the caller gets. liblz4 1.9 exports no such thing; what it
- * takes for a frame is known from the sixth byte of the frame's header and is charged before it has seen the seventh,
- * which is where it allocates.
+ * zlib, zstd, libbz2 and liblzma allocate through the account (foreign.h), and when it refuses, its error is what the
+ * caller gets. liblz4 1.9 allows no such thing; what it takes for a frame is known from the sixth byte of the frame's
+ * header and is charged before it has seen the seventh, which is where it allocates.
  *
  *     between ─▶ begin ─▶ run … run ─▶ ended: between      zeros between gzip members, and xz streams, are padding
  */
 #include "io/inflate.h"
 
+#include "io/foreign.h"
 #include "io/snappy_frames.h"
 
 #include <limits.h>
@@ -23,7 +23,6 @@
 #include <zstd_errors.h>
 
 enum {
-	FOREIGN_NOTE = 16,     /* keeps what follows aligned as malloc would */
 	PIECE_MAX = 1 << 30,   /* zlib and libbz2 count in 32 bits */
 	GZIP_WINDOW = 15 + 16, /* any window, gzip only */
 	LZ4_HEAD = 6,          /* bytes of a frame's header up to its block size */
@@ -35,9 +34,9 @@ struct inflate_ops;
 struct weir_inflate {
 	const struct inflate_ops *ops;
 	struct weir_account *account;
-	struct weir_error foreign_error; /* why an allocation on behalf of a library failed */
-	bool open;                       /* a member is begun and not ended */
-	bool any;                        /* a member has ended */
+	struct weir_foreign foreign; /* what zlib, zstd, libbz2 and liblzma take */
+	bool open;                   /* a member is begun and not ended */
+	bool any;                    /* a member has ended */
 	z_stream zlib;
 	bool zlib_made;
 	bz_stream bz2;
@@ -70,39 +69,9 @@ struct inflate_ops {
 
 /* ---- memory and failures ---- */
 
-static void *foreign_alloc(void *opaque, size_t size)
-{
-	struct weir_inflate *state = opaque;
-	size_t total;
-	char *note;
-
-	if (__builtin_add_overflow(size, (size_t)FOREIGN_NOTE, &total))
-		return NULL;
-	note = weir_alloc(state->account, total, &state->foreign_error);
-	if (!note)
-		return NULL;
-	memcpy(note, &total, sizeof(total));
-	return note + FOREIGN_NOTE;
-}
-
-static void foreign_free(void *opaque, void *memory)
-{
-	struct weir_inflate *state = opaque;
-	size_t total;
-
-	if (!memory)
-		return;
-	memcpy(&total, (char *)memory - FOREIGN_NOTE, sizeof(total));
-	weir_free(state->account, (char *)memory - FOREIGN_NOTE, total);
-}
-
 static int fail_memory(struct weir_inflate *state, struct weir_error *err)
 {
-	if (!state->foreign_error.code)
-		return weir_error_set(err, WEIR_E_MEMORY, "no memory to decompress %s data", weir_inflate_name(state));
-	*err = state->foreign_error;
-	weir_error_clear(&state->foreign_error);
-	return err->code;
+	return weir_foreign_fail(&state->foreign, err, "no memory to decompress %s data", weir_inflate_name(state));
 }
 
 static int fail(const struct weir_inflate *state, const char *what, struct weir_error *err)
@@ -119,7 +88,7 @@ static unsigned piece(size_t size)
 
 static void *zlib_alloc(void *opaque, unsigned count, unsigned size)
 {
-	return foreign_alloc(opaque, (size_t)count * size);
+	return weir_foreign_alloc(opaque, (size_t)count * size);
 }
 
 static int gzip_begin(struct weir_inflate *state, struct weir_error *err)
@@ -128,7 +97,7 @@ static int gzip_begin(struct weir_inflate *state, struct weir_error *err)
 
 	if (state->zlib_made)
 		return inflateReset(zlib) == Z_OK ? WEIR_OK : fail(state, "the decoder cannot be used again", err);
-	*zlib = (z_stream){.zalloc = zlib_alloc, .zfree = foreign_free, .opaque = state};
+	*zlib = (z_stream){.zalloc = zlib_alloc, .zfree = weir_foreign_free, .opaque = &state->foreign};
 	if (inflateInit2(zlib, GZIP_WINDOW) != Z_OK)
 		return fail_memory(state, err);
 	state->zlib_made = true;
@@ -167,7 +136,8 @@ static int zstd_begin(struct weir_inflate *state, struct weir_error *err)
 {
 	if (state->zstd)
 		return WEIR_OK; /* the context begins frames by itself */
-	state->zstd = ZSTD_createDCtx_advanced((ZSTD_customMem){foreign_alloc, foreign_free, state});
+	state->zstd = ZSTD_createDCtx_advanced(
+		(ZSTD_customMem){weir_foreign_alloc, weir_foreign_free, &state->foreign});
 	/* Windows of any size: what they take is charged, and the account says what is too much. */
 	if (!state->zstd || ZSTD_isError(ZSTD_DCtx_setParameter(state->zstd, ZSTD_d_windowLogMax, ZSTD_WINDOWLOG_MAX)))
 		return fail_memory(state, err);
@@ -185,7 +155,7 @@ static int zstd_run(struct weir_inflate *state, struct span *span, bool *ended, 
 	*ended = result == 0;
 	if (!ZSTD_isError(result))
 		return WEIR_OK;
-	if (state->foreign_error.code || ZSTD_getErrorCode(result) == ZSTD_error_memory_allocation)
+	if (state->foreign.refusal.code || ZSTD_getErrorCode(result) == ZSTD_error_memory_allocation)
 		return fail_memory(state, err);
 	return fail(state, ZSTD_getErrorName(result), err);
 }
@@ -199,7 +169,7 @@ static void zstd_release(struct weir_inflate *state)
 
 static void *bz2_alloc(void *opaque, int count, int size)
 {
-	return foreign_alloc(opaque, (size_t)count * (size_t)size);
+	return weir_foreign_alloc(opaque, (size_t)count * (size_t)size);
 }
 
 static void bz2_release(struct weir_inflate *state)
@@ -212,7 +182,7 @@ static void bz2_release(struct weir_inflate *state)
 static int bz2_begin(struct weir_inflate *state, struct weir_error *err)
 {
 	bz2_release(state);
-	state->bz2 = (bz_stream){.bzalloc = bz2_alloc, .bzfree = foreign_free, .opaque = state};
+	state->bz2 = (bz_stream){.bzalloc = bz2_alloc, .bzfree = weir_foreign_free, .opaque = &state->foreign};
 	if (BZ2_bzDecompressInit(&state->bz2, 0, 0) != BZ_OK)
 		return fail_memory(state, err);
 	state->bz2_made = true;
@@ -252,12 +222,13 @@ static void *lzma_take(void *opaque, size_t count, size_t size)
 {
 	size_t total;
 
-	return __builtin_mul_overflow(count, size, &total) ? NULL : foreign_alloc(opaque, total);
+	return __builtin_mul_overflow(count, size, &total) ? NULL : weir_foreign_alloc(opaque, total);
 }
 
 static int xz_begin(struct weir_inflate *state, struct weir_error *err)
 {
-	state->lzma_allocator = (lzma_allocator){.alloc = lzma_take, .free = foreign_free, .opaque = state};
+	state->lzma_allocator = (lzma_allocator){
+		.alloc = lzma_take, .free = weir_foreign_free, .opaque = &state->foreign};
 	state->lzma.allocator = &state->lzma_allocator;
 	if (lzma_stream_decoder(&state->lzma, UINT64_MAX, 0) != LZMA_OK)
 		return fail_memory(state, err);
@@ -402,7 +373,7 @@ int weir_inflate_new(struct weir_account *account, enum weir_compression compres
 	if (!state)
 		return err->code;
 	WEIR_ASSERT(compression >= WEIR_COMPRESSION_GZIP && compression <= WEIR_COMPRESSION_SNAPPY);
-	state->account = account;
+	state->account = state->foreign.account = account;
 	state->ops = &table[compression];
 	return WEIR_OK;
 }

@@ -12,6 +12,7 @@
  * are the definition; masks only reproduce it faster.
  */
 #include "base/cpu.h"
+#include "format/text_masks.h"
 #include "format/csv/csv_impl.h"
 
 #if defined(CSV_PORTABLE)
@@ -146,17 +147,6 @@ static inline void put_places(uint32_t *out, uint32_t base, uint64_t mask)
 #endif
 }
 
-static inline uint64_t prefix_xor(uint64_t bits)
-{
-	bits ^= bits << 1;
-	bits ^= bits << 2;
-	bits ^= bits << 4;
-	bits ^= bits << 8;
-	bits ^= bits << 16;
-	bits ^= bits << 32;
-	return bits;
-}
-
 static inline void put_line(struct csv_index *index, uint32_t end)
 {
 	index->lines[index->line_count++] = end;
@@ -260,7 +250,7 @@ static inline bool leap(struct csv_index *index, const struct csv_dialect *diale
 	if (quotes | (uint64_t)(state == CSV_IN_QUOTES)) {
 		uint64_t closing, behind, opening;
 
-		inside = prefix_xor(quotes) ^ (state == CSV_IN_QUOTES ? ~(uint64_t)0 : 0);
+		inside = weir_prefix_xor(quotes) ^ (state == CSV_IN_QUOTES ? ~(uint64_t)0 : 0);
 		closing = quotes & ~inside;
 		index->has_inner_lines |= (lines & inside) != 0;
 		ends &= ~inside;

@@ -4,17 +4,7 @@
  *     static inline uint32_t *put_entries(uint64_t mask, uint32_t base, uint32_t *out)
  */
 #include "format/json/kernels_impl.h"
-
-static inline uint64_t prefix_xor(uint64_t bits)
-{
-	bits ^= bits << 1;
-	bits ^= bits << 2;
-	bits ^= bits << 4;
-	bits ^= bits << 8;
-	bits ^= bits << 16;
-	bits ^= bits << 32;
-	return bits;
-}
+#include "format/text_masks.h"
 
 /* The bytes that stand behind a backslash which is not itself behind one. Backslashes are rare enough to be taken one
  * by one. */
@@ -45,7 +35,7 @@ static size_t index_text(const uint8_t *text, uint32_t begin, uint32_t end, bool
 	for (uint32_t at = begin; at < end; at += JSON_BLOCK) {
 		struct json_masks masks = classify(text + at);
 		uint64_t quote = masks.quote & ~escaped_bytes(masks.backslash, &is_escaped);
-		uint64_t in_string = prefix_xor(quote) ^ in_string_before;
+		uint64_t in_string = weir_prefix_xor(quote) ^ in_string_before;
 		uint64_t scalar = ~(masks.op | masks.blank | quote | in_string);
 
 		in_string_before = (uint64_t)((int64_t)in_string >> 63);
