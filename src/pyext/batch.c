@@ -284,6 +284,24 @@ static PyObject *batch_to_values(PyObject *object, PyObject *key)
 	return find_column(v, self->batch, key, &at) ? NULL : batch_values(v, self, at);
 }
 
+/* Columns under these fields as a Batch beside this one, with its rows and its memory. */
+static PyObject *batch_beside(const struct batch_object *self, const struct weir_field *fields,
+			      struct weir_array **columns, uint32_t count)
+{
+	struct pyext_values *v = values_of_object((PyObject *)self);
+	const struct weir_batch *batch = self->batch;
+	struct weir_error err = {0};
+	struct weir_schema *schema = weir_schema_new(batch->account, fields, count, &batch->schema->metadata, &err);
+	struct weir_batch *made = NULL;
+
+	if (schema)
+		made = weir_batch_new(batch->account, schema, batch->row_count, columns, &err);
+	if (!made)
+		values_raise(v, &err);
+	weir_schema_unref(schema);
+	return batch_wrap(v, made, self->keeper);
+}
+
 /* The columns in the order of their keys. */
 static PyObject *batch_select(PyObject *object, PyObject *keys)
 {
@@ -293,9 +311,7 @@ static PyObject *batch_select(PyObject *object, PyObject *keys)
 	Py_ssize_t count = PySequence_Size(keys);
 	struct weir_array **columns;
 	struct weir_field *fields;
-	struct weir_schema *schema = NULL;
-	struct weir_batch *result = NULL;
-	struct weir_error err = {0};
+	PyObject *made = NULL;
 	bool failed = false;
 
 	if (count < 0)
@@ -317,16 +333,11 @@ static PyObject *batch_select(PyObject *object, PyObject *keys)
 	}
 	if (failed)
 		goto out;
-	schema = weir_schema_new(batch->account, fields, (uint32_t)count, &batch->schema->metadata, &err);
-	if (schema)
-		result = weir_batch_new(batch->account, schema, batch->row_count, columns, &err);
-	if (!result)
-		values_raise(v, &err);
+	made = batch_beside(self, fields, columns, (uint32_t)count);
 out:
-	weir_schema_unref(schema);
 	PyMem_Free(columns);
 	PyMem_Free(fields);
-	return batch_wrap(v, result, self->keeper);
+	return made;
 }
 
 /* The columns, with others in the place of those of their names and behind them. */
@@ -335,12 +346,11 @@ static PyObject *batch_with_columns(PyObject *object, PyObject *mapping)
 	const struct batch_object *self = (const struct batch_object *)object;
 	struct pyext_values *v = values_of_object(object);
 	const struct weir_batch *batch = self->batch;
-	struct weir_batch *others = batch_from_columns(v, mapping, batch->row_count), *result = NULL;
+	struct weir_batch *others = batch_from_columns(v, mapping, batch->row_count);
 	uint32_t count = batch->column_count, at;
 	struct weir_array **columns;
 	struct weir_field *fields;
-	struct weir_schema *schema = NULL;
-	struct weir_error err = {0};
+	PyObject *made = NULL;
 
 	if (!others)
 		return NULL;
@@ -364,17 +374,12 @@ static PyObject *batch_with_columns(PyObject *object, PyObject *mapping)
 		columns[at] = others->columns[i];
 		fields[at] = others->schema->fields[i];
 	}
-	schema = weir_schema_new(batch->account, fields, count, &batch->schema->metadata, &err);
-	if (schema)
-		result = weir_batch_new(batch->account, schema, batch->row_count, columns, &err);
-	if (!result)
-		values_raise(v, &err);
+	made = batch_beside(self, fields, columns, count);
 out:
-	weir_schema_unref(schema);
 	weir_batch_unref(others);
 	PyMem_Free(columns);
 	PyMem_Free(fields);
-	return batch_wrap(v, result, self->keeper);
+	return made;
 }
 
 /* Rows whose byte in the mask is not 0. */

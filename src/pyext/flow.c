@@ -104,6 +104,21 @@ static int texts_of_options(PyObject *options, struct pyext_texts *out)
 	return failed ? -1 : 0;
 }
 
+/* Texts that are names and values by turns, as the C API wants them: ended by an empty option, to be freed by
+ * PyMem_Free. */
+static struct weir_option *settings_of(const struct pyext_texts *options)
+{
+	struct weir_option *settings = PyMem_Calloc(options->count / 2 + 1, sizeof(*settings));
+
+	if (!settings) {
+		PyErr_NoMemory();
+		return NULL;
+	}
+	for (size_t i = 0; i < options->count / 2; i++)
+		settings[i] = (struct weir_option){options->items[2 * i], options->items[2 * i + 1]};
+	return settings;
+}
+
 static PyObject *flow_step(PyObject *object, PyObject *args, PyObject *kwargs)
 {
 	static char *names[] = {"verb", "words", "options", NULL};
@@ -119,13 +134,9 @@ static PyObject *flow_step(PyObject *object, PyObject *args, PyObject *kwargs)
 		return NULL;
 	if (pyext_texts_of(&word_texts, words, "a word of a step") || texts_of_options(options, &option_texts))
 		goto out;
-	settings = PyMem_Calloc(option_texts.count / 2 + 1, sizeof(*settings));
-	if (!settings) {
-		PyErr_NoMemory();
+	settings = settings_of(&option_texts);
+	if (!settings)
 		goto out;
-	}
-	for (size_t i = 0; i < option_texts.count / 2; i++)
-		settings[i] = (struct weir_option){option_texts.items[2 * i], option_texts.items[2 * i + 1]};
 	code = weir_flow_step(self->flow, verb, word_texts.items, settings);
 	done = pyext_flow_stepped(self, code);
 out:
@@ -180,13 +191,9 @@ static PyObject *flow_join(PyObject *object, PyObject *args)
 	if (pyext_flow_may_change(self) || pyext_need_here(((struct flow_object *)other)->pid, "Flow") ||
 	    texts_of_options(options, &option_texts))
 		goto out;
-	settings = PyMem_Calloc(option_texts.count / 2 + 1, sizeof(*settings));
-	if (!settings) {
-		PyErr_NoMemory();
+	settings = settings_of(&option_texts);
+	if (!settings)
 		goto out;
-	}
-	for (size_t i = 0; i < option_texts.count / 2; i++)
-		settings[i] = (struct weir_option){option_texts.items[2 * i], option_texts.items[2 * i + 1]};
 	done = pyext_flow_stepped(self, weir_flow_join(self->flow, ((struct flow_object *)other)->flow, settings));
 out:
 	PyMem_Free(settings);
