@@ -1,3 +1,5 @@
+/* Fields and their metadata packed behind a type or schema, in one allocation (drawing in arrow_impl.h): how much they
+ * take, then their copies; and metadata compared and looked up. */
 #include "arrow/arrow_impl.h"
 
 #include <stdlib.h>

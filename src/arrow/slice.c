@@ -1,3 +1,4 @@
+/* Slices, which share their buffers, and how many bytes rows take, as if they were written by themselves. */
 #include "arrow/arrow_impl.h"
 
 struct weir_array *weir_array_slice(const struct weir_array *array, int64_t offset, int64_t length,

@@ -1,3 +1,4 @@
+/* Help texts, made of the operators' tables, the commands' table and the list of options below. */
 #include "cli/cli_impl.h"
 
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* Options that may stand anywhere on the line, taken out of it; and how errors are shown. */
 #include "base/log.h"
 #include "cli/cli_impl.h"
 

@@ -1,3 +1,4 @@
+/* The report after a run: operators, stages, exchanges, memory, and what was waited for. */
 #include "base/text.h"
 #include "observe/progress.h"
 

@@ -1,3 +1,5 @@
+/* The buffer that writers of text fill. Behind its limit there is slack, so that a value's pieces need no check each. A
+ * full one is written to the sink; where there is none it grows. */
 #include "format/text/text_impl.h"
 
 int text_out_init(struct text_out *out, struct weir_account *account, struct weir_error *err)
