@@ -18,7 +18,7 @@ LOGS = "weir writes no log files"
 DRAWN = "there is only one way to draw progress"
 ALWAYS = "it is always so"
 READER = "for Ray's readers only"
-CONNECTOR = "for a source or sink that weir does not have"
+CONNECTOR = "the package that reads and writes has its own rules for trying again"
 
 
 class Field:
@@ -156,7 +156,7 @@ def fields() -> list[Field]:
         Field("raise_original_map_exception", False, effect="an error of a function is raised without UserCodeException among its classes",
               env="RAY_DATA_RAISE_ORIGINAL_MAP_EXCEPTION"),
         Field("print_on_execution_start", True, reason="weir prints nothing"),
-        Field("s3_try_create_dir", False, reason=CONNECTOR),
+        Field("s3_try_create_dir", False, reason="files are written to this machine"),
         Field("wait_for_min_actors_s", -1, effect="a run begins as soon as the first worker of a class is ready; if none is after so many seconds, it raises a GetTimeoutError", env="RAY_DATA_DEFAULT_WAIT_FOR_MIN_ACTORS_S"),
         Field("max_tasks_in_flight_per_actor", None, effect="how many batches a worker of a class is given in advance"),
         Field("retried_io_errors", Made(lambda: [*AWS_ERRORS, "AWS Error SERVICE_UNAVAILABLE"]),

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import copy
 import enum
+import math
+import numbers
 import os
 import threading
 import warnings
@@ -573,6 +575,8 @@ class DataContext:
             value = list(value)
         elif name not in self.__dict__ and not name.startswith("_") and not isinstance(getattr(type(self), name, None), property):
             _warn(name, f"DataContext has no field {name!r}{_nearest(name)} It is kept, and has no effect", UserWarning)
+        if name in _NUMBERS:
+            _check_number(name, value)
         object.__setattr__(self, name, value)
 
     def __getattr__(self, name: str) -> Any:
@@ -589,6 +593,33 @@ class DataContext:
 
     def __repr__(self) -> str:
         return f"DataContext({', '.join(f'{k}={v!r}' for k, v in self.__dict__.items() if not k.startswith('_'))})"
+
+
+# Numbers that the engine or its workers take, whether they may be None, and the least: a wrong one is told of where it is set.
+_NUMBERS: dict[str, tuple[bool, float]] = {
+    "target_max_block_size": (True, 0),
+    "target_min_block_size": (False, 0),
+    "target_shuffle_max_block_size": (True, 0),
+    "read_op_min_num_blocks": (False, 0),
+    "max_errored_blocks": (False, -math.inf),
+    "max_map_retries": (False, -math.inf),
+    "actor_init_max_retries": (False, -math.inf),
+    "max_tasks_in_flight_per_actor": (True, 1),
+    "execution_no_progress_timeout_s": (True, -math.inf),
+    "wait_for_min_actors_s": (False, -math.inf),
+}
+
+
+def _check_number(name: str, value: Any) -> None:
+    may_be_none, least = _NUMBERS[name]
+    if value is None and may_be_none:
+        return
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        from weir._mistakes import WrongArgument
+
+        raise WrongArgument(f"DataContext.{name} is a number{' or None' if may_be_none else ''}, not {value!r}")
+    if not value >= least:
+        raise ValueError(f"DataContext.{name} is at least {least:g}, not {value}")
 
 
 # Fields that will go away, and what is said when a script sets them.

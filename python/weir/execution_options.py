@@ -6,9 +6,27 @@ import math
 import os
 import warnings
 from collections.abc import Callable, Iterable
+from typing import Any
 
 
-class ExecutionResources:
+class _Named:
+    """What has these fields and no others: one that is misspelt is kept, as Python does, and told of, as it would have no effect."""
+
+    _NAMES: tuple[str, ...] = ()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in self._NAMES and not name.startswith("_"):
+            import difflib
+
+            from weir import _outdated
+
+            near = difflib.get_close_matches(name, self._NAMES, 1)
+            _outdated.at_caller(f"{type(self).__name__} has no field {name!r}{f'; did you mean {near[0]!r}?' if near else '.'} "
+                                "It is kept, and has no effect", UserWarning)
+        object.__setattr__(self, name, value)
+
+
+class ExecutionResources(_Named):
     """How much of each resource; every field may be assigned. What is not given is none of it as a use, and any amount as a limit.
 
     >>> import weir
@@ -299,6 +317,13 @@ def _rounded(value: float | None, digits: int) -> float | None:
     return value if math.isinf(value) else round(value, digits)
 
 
+def _check_resources(name: str, value: object) -> None:
+    if not isinstance(value, ExecutionResources):
+        from weir._mistakes import WrongObject
+
+        raise WrongObject(f"ExecutionOptions.{name} is an ExecutionResources, such as ExecutionResources(cpu=2), not {value!r}")
+
+
 def _bytes_text(value: float) -> str:
     if math.isinf(value):
         return "inf"
@@ -309,7 +334,7 @@ def _bytes_text(value: float) -> str:
     return f"{value:.1f}GiB"
 
 
-class ExecutionOptions:
+class ExecutionOptions(_Named):
     """Options of a run: those of DataContext.execution_options.
 
     Args:
@@ -326,6 +351,8 @@ class ExecutionOptions:
     >>> options.resource_limits
     ExecutionResources(cpu=2, gpu=inf, object_store_memory=inf, memory=inf)
     """
+
+    _NAMES = ("resource_limits", "exclude_resources", "preserve_order", "locality_with_output", "actor_locality_enabled", "verbose_progress", "label_selector")
 
     def __init__(
         self,
@@ -373,6 +400,7 @@ class ExecutionOptions:
 
     @resource_limits.setter
     def resource_limits(self, value: ExecutionResources) -> None:
+        _check_resources("resource_limits", value)
         self._resource_limits = ExecutionResources.for_limits(value._cpu, value._gpu, value._object_store_memory, value._memory)
 
     @property
@@ -393,6 +421,8 @@ class ExecutionOptions:
         self._set_exclude_resources(value)
 
     def _set_exclude_resources(self, value: ExecutionResources | None) -> None:
+        if value is not None:
+            _check_resources("exclude_resources", value)
         self._exclude_resources = ExecutionResources.zero() if value is None else value
 
     @property

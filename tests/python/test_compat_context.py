@@ -89,6 +89,50 @@ def test_unknown_names_are_kept_and_warned_of_once():
         made._of_my_own = 1
 
 
+@pytest.mark.parametrize("field, value, kind, said", [
+    ("target_max_block_size", "128MB", TypeError, "DataContext.target_max_block_size is a number or None, not '128MB'"),
+    ("target_min_block_size", -1, ValueError, "DataContext.target_min_block_size is at least 0, not -1"),
+    ("target_max_block_size", float("nan"), ValueError, "at least 0, not nan"),
+    ("max_errored_blocks", "all", TypeError, "DataContext.max_errored_blocks is a number, not 'all'"),
+    ("max_errored_blocks", None, TypeError, "is a number, not None"), ("target_min_block_size", None, TypeError, "is a number, not None"),
+    ("max_map_retries", True, TypeError, "is a number, not True"),
+    ("max_tasks_in_flight_per_actor", 0, ValueError, "at least 1, not 0"),
+    ("execution_no_progress_timeout_s", [1], TypeError, "a number or None")])
+def test_numbers_are_looked_at_where_they_are_set(field, value, kind, said):
+    made = weir.DataContext()
+    before = getattr(made, field)
+    with pytest.raises(kind, match=said):
+        setattr(made, field, value)
+    with pytest.raises(kind, match=said):
+        weir.DataContext(**{field: value})
+    assert getattr(made, field) == before
+
+
+def test_numbers_of_every_kind_are_taken():
+    np = pytest.importorskip("numpy")
+    made = weir.DataContext(target_max_block_size=np.int64(5), max_errored_blocks=-1, wait_for_min_actors_s=0.5, max_tasks_in_flight_per_actor=None)
+    made.target_max_block_size = 1.5 * (1 << 20)
+    made.target_max_block_size = made.execution_no_progress_timeout_s = None
+    assert weir.range(3).count() == 3
+
+
+@pytest.mark.parametrize("wrong, said", [
+    (lambda options: setattr(options, "preserve_ordr", True), "ExecutionOptions has no field 'preserve_ordr'; did you mean 'preserve_order'?"),
+    (lambda options: setattr(options.resource_limits, "cpus", 2), "ExecutionResources has no field 'cpus'; did you mean 'cpu'?"),
+    (lambda options: setattr(options, "speed", 9), "ExecutionOptions has no field 'speed'. It is kept, and has no effect")])
+def test_misspelt_options_are_told_of(wrong, said):
+    with pytest.warns(UserWarning) as seen:
+        wrong(weir.DataContext().execution_options)
+    assert [str(warning.message)[: len(said)] for warning in seen] == [said] and seen[0].filename == __file__
+
+
+def test_limits_are_resources():
+    options = weir.DataContext().execution_options
+    for set_it in (lambda: setattr(options, "resource_limits", {"CPU": 2}), lambda: weir.ExecutionOptions(exclude_resources={"CPU": 2})):
+        with pytest.raises(TypeError, match=r"is an ExecutionResources, such as ExecutionResources\(cpu=2\), not {'CPU': 2}"):
+            set_it()
+
+
 def test_old_names():
     made = weir.DataContext()
     with pytest.warns(DeprecationWarning, match="shuffle_compression"):
