@@ -567,10 +567,12 @@ def _tried_rows(function: Function, result: Any, number: int, make: Callable[[in
 def _filter_mask(function: Function, batch: Batch) -> bytearray:
     mask = bytearray()
     for results in _row_results(function, batch):
-        try:
-            mask += bytes(map(bool, results))
-        except Exception as error:
-            raise WrongReturn(f"the function of filter returned a value that is neither true nor false: {error}") from error
+        for result in results:
+            try:
+                mask.append(bool(result))
+            except Exception as error:
+                raise WrongReturn(f"the function of filter returned {_formats._what(result)}, which is neither true nor false ({error}); it is "
+                                  "called for each row, and a row is a dict: filter(expr=…) and map_batches work on many at once") from error
     return mask
 
 

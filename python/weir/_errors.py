@@ -210,7 +210,12 @@ def user_traceback(error: BaseException) -> str:
     import traceback
 
     tb = without_own_frames(error.__traceback__)
-    if tb is None and error.__cause__ is None:  # where a generator raised StopIteration, its frame is the cause's
+    cause = error.__cause__
+    if isinstance(error, WrongReturn) and cause is not None:
+        cause.__traceback__ = without_own_frames(cause.__traceback__)
+        if cause.__traceback__ is None:  # no line of the user's; its text is in the error's
+            cause = None
+    if tb is None and cause is None:  # where a generator raised StopIteration, its frame is the cause's
         return "".join(traceback.format_exception_only(type(error), error)).rstrip("\n")
     return "".join(traceback.format_exception(type(error), error, tb)).rstrip("\n")
 

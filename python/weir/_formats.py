@@ -355,15 +355,33 @@ def to_torch(batch: Batch, dtypes: Any = None, device: Any = None, owned: bool =
     """The batch as a dict of tensors, which may be written to. `dtypes`: one torch dtype, or a dict by column. `owned`:
     nobody else will read the batch, or not these pages of it, so that the tensors may lie over its memory."""
     torch_module = _need("torch", "a torch batch")
+    arrays = batch.numpy()
+    wanted_of = _torch_dtypes(dtypes, list(arrays), torch_module)
     tensors = {}
-    for name, array in batch.numpy().items():
+    for name, array in arrays.items():
         made = array_to_tensor(array, name, torch_module)
-        wanted = dtypes.get(name) if isinstance(dtypes, Mapping) else dtypes
+        wanted = wanted_of.get(name)
         tensor = made if wanted is None and device is None else made.to(device=device, dtype=wanted)
         if not owned and not array.flags.writeable and tensor.data_ptr() == made.data_ptr():
             tensor = tensor.clone()
         tensors[name] = tensor
     return tensors
+
+
+def _torch_dtypes(dtypes: Any, columns: list[str], torch: Any) -> Mapping[str, Any]:
+    """The dtype of each column that has to have one."""
+    if not isinstance(dtypes, Mapping):
+        dtypes = {} if dtypes is None else dict.fromkeys(columns, dtypes)
+    for dtype in dtypes.values():
+        if dtype is not None and not isinstance(dtype, torch.dtype):
+            raise TypeError(f"dtypes is a torch.dtype, such as torch.float32, or a dict of columns to these; {dtype!r} is none")
+    unknown = next((name for name in dtypes if name not in columns), None)
+    if unknown is not None and not dtypes.keys() >= set(columns):  # one for all that any batch may have is fine
+        from weir._errors import listed, nearest
+        from weir._mistakes import NoSuchName
+
+        raise NoSuchName(f"dtypes has no column {unknown!r} to be for{nearest(unknown, columns)}; the columns are {listed(columns)}")
+    return dtypes
 
 
 class NoTensor(TypeError, RuntimeError):

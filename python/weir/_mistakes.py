@@ -41,6 +41,23 @@ def no_dataset(method: str, given: object) -> WrongObject:
     return WrongObject(f"{method} takes Datasets, not {given!r} of type {type(given).__name__}")
 
 
+def no_expression(column: str, given: object) -> WrongObject:
+    """What to raise where something else stands for the expression of a new column.
+
+    >>> print(no_expression("x", 5))
+    column 'x' needs an expression (expr), such as col('a') + 1, not 5 of type int: lit(5) is one
+    """
+    if callable(given):
+        advice = "a function of rows is for map(), one of batches for map_batches(), and udf(return_dtype=…) makes an expression of one"
+    elif isinstance(given, str):
+        advice = f"col({given!r}) is the column of that name, lit({given!r}) the text"
+    elif isinstance(given, (int, float, bytes)) or given is None:
+        advice = f"lit({given!r}) is one"
+    else:
+        advice = "values that are there already go into a Dataset of their own, and zip() puts the two side by side"
+    return WrongObject(f"column {column!r} needs an expression (expr), such as col('a') + 1, not {given!r:.200} of type {type(given).__name__}: {advice}")
+
+
 class WrongInTask(WrongObject, UserCodeException, RayTaskError):
     """What Ray finds only in a task, when rows are wanted: programs catch it around all of a chain, as what a task raised.
 

@@ -136,7 +136,7 @@ def batches_of(block: Any) -> list[Batch]:
         return _formats.from_result(block, copy=True)
     except WrongReturn as error:
         text = str(error).replace("the function returned", "a read task gave", 1)
-        raise WrongReturn(text) from error
+        raise WrongReturn(text) from error.__cause__
 
 
 # ---- writing ----

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from weir import _outdated, _plan
-from weir._mistakes import ROWS_MAX, WrongArgument, WrongCount, WrongInTask, WrongObject, check_amounts, no_dataset
+from weir._mistakes import ROWS_MAX, WrongArgument, WrongCount, WrongInTask, WrongObject, check_amounts, no_dataset, no_expression
 from weir._plan import Call, Filter, Limit, Op, Repartition, RepartitionRows, Sample, Step, quoted
 from weir.compute import ActorPoolStrategy, TaskPoolStrategy, choose, is_callable_class
 from weir.schema import NO_COLUMN
@@ -490,7 +490,7 @@ class Transforms:
             if isinstance(expr, UnnestExpr):
                 raise TypeError("unnest() makes columns of its own names: give it to with_columns as it is")
             if not isinstance(expr, Expr):
-                raise WrongObject(f"column {name!r} needs an expression (expr), such as weir.col('a') + 1, not {type(expr).__name__}")
+                raise no_expression(name, expr)
         if any(expr.needs_python() for expr in columns.values()):
             return self._with_python(columns, compute, resources)
         with computed_as(_plan.rules_of(self._op)):

@@ -59,7 +59,7 @@ static int check_options(const struct weir_core_options *options, struct weir_er
 
 			return weir_error_set(
 				err, WEIR_E_LIMIT,
-				"%s: one worker of each stage needs %s, and what else is in memory leaves %s: give at least %s",
+				"%s: one worker of each stage needs %s, and what else is in memory leaves %s: give at least %s (memory_limit=), or let a worker ask for less (memory=)",
 				spec->name, weir_format_bytes(wanted, needs, sizeof(needs)),
 				weir_format_bytes(options->budget, has, sizeof(has)),
 				weir_format_bytes(enough, give, sizeof(give)));

@@ -80,7 +80,6 @@ KNOWN = [
     # ---- mistakes ----
     (mistakes("ds.drop_columns('id')"), "a text is one column's name, as for select_columns; Ray takes its letters for columns"),
     (mistakes("ds.union()", "ds.zip()"), "with none, a Dataset is what it was; Ray fails"),
-    (mistakes("list(ds.iter_torch_batches(dtypes={'nope': torch.int8}))"), "columns that dtypes does not name keep theirs; Ray fails"),
     (mistakes("data.from_numpy([])"), "no arrays are no rows, as for the other from_…; Ray fails"),
     (mistakes("ds.random_shuffle(num_blocks=-1)"), "num_blocks of random_shuffle still works, with a number; Ray has dropped it"),
     (mistakes("data.read_json(files, lines='x')"), "a value that is no bool is taken as one; Ray's reader is another one"),

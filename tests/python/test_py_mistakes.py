@@ -114,6 +114,33 @@ MISTAKES = {
     "a class without the arguments of its constructor": (
         lambda at: weir.range(3).map_batches(Model).take(), ActorDiedError,
         ["MapBatches(Model) failed in its constructor", "missing 1 required positional argument: 'path'", "fn_constructor_args=[…]"]),
+    "a function of filter that is called for a batch": (
+        lambda at: weir.range(3, override_num_blocks=1).filter(lambda row: __import__("numpy").array([True, False])).take(), ValueError,
+        ["Filter(<lambda>) returned what cannot be used on row 0 of range", "returned a numpy.ndarray of shape (2,), which is neither true nor false",
+         "it is called for each row, and a row is a dict: filter(expr=…) and map_batches work on many at once"]),
+    "a row whose keys are numbers": (
+        lambda at: weir.range(3, override_num_blocks=1).map(lambda row: {1: 2}).take(), ValueError,
+        ["returned what cannot be used on row 0 of range", "the rows that the function of map returned cannot be made into columns: columns are named by str, not by 1 of type int"]),
+    "a function instead of an expression": (
+        lambda at: weir.range(3).with_column("x", len), TypeError,
+        ["column 'x' needs an expression (expr), such as col('a') + 1", "a function of rows is for map(), one of batches for map_batches(), and udf("]),
+    "a name instead of an expression": (
+        lambda at: weir.range(3).with_column("x", "id"), TypeError, ["not 'id' of type str: col('id') is the column of that name, lit('id') the text"]),
+    "a target in an object store": (
+        lambda at: weir.range(3).write_parquet("s3://bucket/x"), ValueError,
+        ["'s3://bucket/x': files are read and written on this machine. filesystem=…", "opens s3://; or copy the files, or mount the store"]),
+    "more memory for a worker than there is": (
+        lambda at: weir.range(3).map(lambda row: row, memory=1 << 50).take(), MemoryError,
+        ["Map(<lambda>): one worker of each stage needs 1.0 PiB", "give at least 1.3 PiB (memory_limit=), or let a worker ask for less (memory=)"]),
+    "files of another kind": (
+        lambda at: weir.read_numpy(f"{at}/ragged.csv"), ValueError,
+        ["No input files found to read with the following file extensions: ['npy'], among ", "ragged.csv"]),
+    "a text for a torch dtype": (
+        lambda at: list(weir.range(3).iter_torch_batches(dtypes="float32")), TypeError,
+        ["dtypes is a torch.dtype, such as torch.float32, or a dict of columns to these; 'float32' is none"]),
+    "a torch dtype for a column that is not there": (
+        lambda at: list(weir.range(3).iter_torch_batches(dtypes={"idd": __import__("torch").float32})), KeyError,
+        ["dtypes has no column 'idd' to be for (did you mean 'id'?); the columns are id"]),
     "a function with more parameters than it gets": (
         lambda at: weir.range(3, override_num_blocks=1).map(lambda row, model: row).take(), TypeError,
         ["Map(<lambda>) failed on row 0 of range", "missing 1 required positional argument: 'model'", "gets a row or a batch, then what fn_args=[…] and fn_kwargs={…}"]),
@@ -158,7 +185,7 @@ MISTAKES = {
         ["No files found under ", "names starting with '_' or '.'", "`file_extensions`"]),
     "a path of an object store": (
         lambda at: weir.read_parquet("s3://bucket/x"), ValueError,
-        ["'s3://bucket/x': files are read from this machine only; there is no reader for s3://. Copy them here first"]),
+        ["'s3://bucket/x': files are read and written on this machine. filesystem=…", "opens s3://; or copy the files, or mount the store"]),
     "files whose columns have different types": (
         lambda at: weir.read_parquet(f"{at}/mixed").take_all(), TypeError,
         ["1.parquet: operator read, column a: the column is string here and int64 in ", "0.parquet", "read the files apart and cast the column"]),
@@ -182,7 +209,7 @@ MISTAKES = {
     "a batch format that is not there": (
         lambda at: weir.range(3).map_batches(lambda batch: batch, batch_format="panda"), ValueError, ['"pandas"', "not 'panda'"]),
     "a batch size of nothing": (lambda at: weir.range(3).map_batches(lambda batch: batch, batch_size=0), ValueError, ["batch_size is at least 1, not 0"]),
-    "what a function returned instead of the function": (
+    "a dict instead of a function": (
         lambda at: weir.range(3).map({"a": 1}), ValueError, ["map takes a function or a class, not {'a': 1}"]),
     "an argument that is misspelt": (
         lambda at: weir.range(3).map_batches(lambda batch: batch, batchsize=3), TypeError,
@@ -228,11 +255,16 @@ def test_mistake(name, at):
     text = str(caught.value)
     for piece in pieces:
         assert piece in text, f"{piece!r} is not in {text!r}"
-    assert not re.search(r"_worker\.py|_errors\.py|--[a-z]", text), text  # neither weir's own frames nor the command's options
+    assert not re.search(r"/weir/_\w+\.py|--[a-z]", text), text  # neither weir's own frames nor the command's options
 
 
 def test_there_are_enough():
-    assert len(MISTAKES) >= 30
+    import ast
+    import inspect
+
+    tree = ast.parse(inspect.getsource(__import__(__name__)))
+    (written,) = [line.value for line in tree.body if isinstance(line, ast.Assign) and line.targets[0].id == "MISTAKES"]
+    assert len(MISTAKES) == len(written.keys) >= 30  # no name twice
 
 
 def test_errors_of_files_and_expressions_are_failed_tasks(at):

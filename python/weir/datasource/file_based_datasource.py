@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from weir._errors import listed
 from weir.datasource._retry import iterate_with_retry
 from weir.datasource.datasource import Datasource, ReadTask
 from weir.datasource.file_meta_provider import BaseFileMetadataProvider, DefaultFileMetadataProvider
@@ -97,11 +98,11 @@ class FileBasedDatasource(Datasource):
                 raise ValueError("No input files found to read. Please double check that 'partition_filter' field is set properly.")
         if file_extensions is not None:
             endings = tuple("." + e.lower().lstrip(".") for e in file_extensions)
-            files = [path for path in files if path.lower().endswith(endings)]
+            found, files = files, [path for path in files if path.lower().endswith(endings)]
             if not files:
                 raise ValueError(
-                    f"No input files found to read with the following file extensions: {file_extensions}. Please double check "
-                    "that 'file_extensions' field is set properly."
+                    f"No input files found to read with the following file extensions: {file_extensions}, among {listed(found)}. "
+                    "Please double check that 'file_extensions' field is set properly."
                 )
         self._files = files
         self._sizes = [sizes[path] for path in files]

@@ -93,7 +93,8 @@ def plain_path(path: Any) -> str:
             )
         return found
     if colon and scheme.isalnum():
-        raise ValueError(f"{text!r}: files are read from this machine only; there is no reader for {scheme}://. Copy them here first, or mount them")
+        raise ValueError(f"{text!r}: files are read and written on this machine. filesystem=… (of pyarrow.fs or fsspec) opens {scheme}://; or copy "
+                         "the files, or mount the store")
     return text
 
 
