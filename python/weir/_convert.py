@@ -310,12 +310,17 @@ class Conversions:
         Args:
             mode: SaveMode.CREATE (an error if it is there), APPEND or OVERWRITE.
             schema: the columns' types; else those of the rows.
+            min_rows_per_file: files have max_rows_per_file rows as long as there are so many, so this holds by itself.
+            ray_remote_args, concurrency: without effect: no tasks write.
 
         >>> import weir
         >>> weir.range(3).write_lance("numbers.lance")  # doctest: +SKIP
         """
-        from weir import _tables
+        from weir import _tables, _write
 
+        _write.check_tasks("write_lance", ray_remote_args, concurrency)
+        if min_rows_per_file > max_rows_per_file:
+            raise ValueError(f"min_rows_per_file ({min_rows_per_file}) cannot be greater than max_rows_per_file ({max_rows_per_file})")
         if namespace_impl is not None or table_id is not None or namespace_properties is not None:
             raise NotImplementedError("write_lance: namespaces need a service that weir does not talk to; give a path")
         more = {"storage_options": storage_options, "data_storage_version": data_storage_version}
@@ -346,8 +351,9 @@ class Conversions:
         >>> import weir
         >>> weir.range(3).write_delta("numbers/", partition_by=["id"])  # doctest: +SKIP
         """
-        from weir import _tables
+        from weir import _tables, _write
 
+        _write.check_tasks("write_delta", ray_remote_args, concurrency)
         path, storage_options = _tables._delta_of("write_delta", catalog, path, filesystem, storage_options, writes=True)
         more = {"storage_options": storage_options, "name": name, "description": description}
         _tables.write_delta(self, path, mode, partition_by, schema_mode, more)  # type: ignore[arg-type]
@@ -376,8 +382,9 @@ class Conversions:
         >>> import weir
         >>> weir.range(3).write_iceberg("shop.numbers", {"name": "local"})  # doctest: +SKIP
         """
-        from weir import _tables
+        from weir import _tables, _write
 
+        _write.check_tasks("write_iceberg", ray_remote_args, concurrency)
         table_identifier, catalog_kwargs = _tables._iceberg_of("write_iceberg", catalog, table_identifier, catalog_kwargs, writes=True)
         word = str(getattr(mode, "value", mode)).lower()
         options = dict((upsert_kwargs if word == "upsert" else overwrite_kwargs if word == "overwrite" else None) or {})

@@ -51,6 +51,12 @@ def _count(value: Any, what: str) -> int | None:
     return int(value)
 
 
+def check_tasks(method: str, ray_remote_args: Any, concurrency: Any) -> None:
+    """What is said of tasks that write: without effect where none do, and looked at all the same."""
+    remote_args(method, {}, ray_remote_args)
+    _count(concurrency, "concurrency")
+
+
 def _rows_min(method: str, rows: Any, older: Any) -> int | None:
     """min_rows_per_file, or what was its name before."""
     if older is not None:
@@ -83,10 +89,8 @@ def write(ds: Dataset, kind: str, arguments: Mapping[str, Any]) -> None:
     provider = get("filename_provider")
     if provider is not None and not hasattr(provider, "get_filename_for_task"):
         raise WrongInTask(f"{method}: filename_provider is a FilenameProvider, not {type(provider).__name__}")
-    remote_args(method, {}, get("ray_remote_args"))
     concurrency = get("concurrency")
-    if concurrency is not None and _count(concurrency, "concurrency") is None:
-        raise AssertionError
+    check_tasks(method, get("ray_remote_args"), concurrency)
     target = os.path.abspath(_named(method, plain_path(path)))
     mode = _mode(method, arguments["mode"])
     rows_min = _rows_min(method, get("min_rows_per_file"), get("num_rows_per_file"))

@@ -60,14 +60,17 @@ class CheckpointManager(abc.ABC):
 
     def load_checkpoint(self, data_file_dir: str | None = None, data_file_filesystem: Any = None) -> tuple[Any, int]:
         """A reference to the sorted ids and their size in bytes; (None, 0): there are none. Pieces that were not finished are
-        removed, in `data_file_dir` too.
+        removed, in `data_file_dir` too, which is a folder of this machine whatever `data_file_filesystem` is.
 
         >>> import weir
         >>> CheckpointManager(CheckpointConfig("id", "/nowhere"), weir.DataContext()).load_checkpoint()
         (None, 0)
         """
         import weir
+        from weir.datasource.listing import is_local
 
+        if not is_local(data_file_filesystem):
+            raise ValueError("load_checkpoint: data_file_filesystem has to be one of this machine: writes with a checkpoint make their files here")
         clean_pending(self.checkpoint_path_unwrapped, data_file_dir)
         ids = self._ids()
         return (None, 0) if ids is None else (weir.put(ids), int(ids.nbytes))

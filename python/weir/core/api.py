@@ -169,7 +169,7 @@ def cancel(ray_waitable: Any, *, force: bool = False, recursive: bool = True) ->
 
 
 def get_object_locations(obj_refs: list[Any], timeout_ms: int = -1) -> dict[Any, dict[str, Any]]:
-    """Where objects are: on this machine, with their size in bytes.
+    """Where objects are: on this machine, with their size in bytes. Nobody has to be asked, so `timeout_ms` is without effect.
 
     >>> import weir
     >>> ref = weir.put(bytes(100_000))

@@ -101,17 +101,18 @@ class PythonObjectArray(pd.api.extensions.ExtensionArray):  # type: ignore[misc]
     __hash__ = None  # type: ignore[assignment]
 
     def to_numpy(self, dtype: Any = None, copy: bool = False, na_value: Any = pd.api.extensions.no_default) -> Any:
-        """As an array of objects.
+        """As an array of objects; `dtype`: of another kind of elements.
 
         >>> PythonObjectArray([1j, {2}]).to_numpy()
         array([1j, {2}], dtype=object)
         """
-        if not copy and na_value is pd.api.extensions.no_default:
-            return self.values
-        made = self.values.copy()
+        made = self.values
         if na_value is not pd.api.extensions.no_default:
+            made = made.copy()
             made[self.isna()] = na_value
-        return made
+        if dtype is not None and dtype != object:
+            return made.astype(dtype)
+        return made.copy() if copy and made is self.values else made
 
     @property
     def dtype(self) -> PythonObjectDtype:
