@@ -58,7 +58,7 @@ def _search(text: str, arrow: str) -> Function:
 def _slice_text(args: list[str], options: Options) -> str | None:
     start, stop, step = (None if options[key] is None else int(options[key]) for key in ("start", "stop", "step"))
     if step == 1:
-        return f"slice({args[0]}, {start}, {stop})"
+        return f"arrow_text_slice({args[0]}, {start}, {stop})"
     return f"arrow_slice({args[0]}, {start}, {stop}, {step})"
 
 
@@ -223,7 +223,7 @@ FUNCTIONS: dict[str, Function] = {
     "if_else": _both("if_else", "if_else"),
     "coalesce": _both("coalesce", "coalesce"),
     # text
-    "str.len": _both("arrow_length", "utf8_length"),
+    "str.len": _both("arrow_text_length", "utf8_length"),
     "str.byte_len": _both("arrow_byte_length", "binary_length"),
     "str.upper": _both("upper", "utf8_upper"),
     "str.lower": _both("lower", "utf8_lower"),
@@ -270,15 +270,15 @@ FUNCTIONS: dict[str, Function] = {
     "str.lstrip": _strip("lstrip", "ltrim"),
     "str.rstrip": _strip("rstrip", "rtrim"),
     # lists, structs, maps, arrays
-    "list.len": _both("arrow_length", "list_value_length"),
-    "list.get": Function(lambda args, o: f"element({args[0]}, {int(o['index'])})", _get_arrow),
+    "list.len": _both("arrow_list_length", "list_value_length"),
+    "list.get": Function(lambda args, o: f"arrow_element({args[0]}, {int(o['index'])})", _get_arrow),
     "list.slice": Function(_list_slice_text, _list_slice_arrow),
     "list.sort": Function(lambda args, o: f"list_sort({args[0]}, '{o['order']}', '{o['null_placement']}')", _sort_arrow,
                           is_expression=False),
     "list.flatten": Function(_plain("list_flatten"), _flatten_arrow, is_expression=False),
-    "struct.field": Function(lambda args, o: f"field({args[0]}, {text_literal(o['name'])})",
+    "struct.field": Function(lambda args, o: f"arrow_field({args[0]}, {text_literal(o['name'])})",
                              lambda pc, args, o: pc.struct_field(args[0], o["name"])),
-    "struct.field_by_index": Function(lambda args, o: f"field({args[0]}, {int(o['index'])})",
+    "struct.field_by_index": Function(lambda args, o: f"arrow_field({args[0]}, {int(o['index'])})",
                                       lambda pc, args, o: pc.struct_field(args[0], o["index"])),
     "map.keys": Function(_plain("map_keys"), _map_part("keys"), is_expression=False),
     "map.values": Function(_plain("map_values"), _map_part("items"), is_expression=False),

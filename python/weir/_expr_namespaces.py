@@ -365,16 +365,20 @@ class _StringNamespace(_Namespace):
         >>> print(col("s").str.repeat(2).describe())
         col('s').str.repeat(2)
         """
+        if n < 0:
+            raise ValueError(f"str.repeat: n is 0 or more, not {n}")
         return self._call("str.repeat", n=n)
 
-    def center(self, width: int, padding: str = " ") -> Expr:
-        """With ``padding`` on both sides up to ``width``.
+    def center(self, width: int, padding: str = " ", lean_left_on_odd_padding: bool = True) -> Expr:
+        """With ``padding`` on both sides up to ``width``. An odd one stands on the right, or else on the left.
 
         >>> from weir.expressions import col
         >>> print(col("s").str.center(5).describe())
         col('s').str.center(5, padding=' ')
         """
-        return self._call("str.center", width=width, padding=padding)
+        if lean_left_on_odd_padding:
+            return self._call("str.center", width=width, padding=padding)
+        return self.reverse().str.center(width, padding).str.reverse()
 
     def lpad(self, width: int, padding: str = " ") -> Expr:
         """With ``padding`` on the left up to ``width``.

@@ -10,9 +10,13 @@
  *     arrow_sign                                int8 for integers
  *     arrow_exp, _ln, _sin …                    float32 of float32
  *     arrow_length, arrow_find                  int32; a place found is counted in bytes
+ *     arrow_text_length, arrow_list_length,     for text alone, or lists alone: the plain function takes both, and a
+ *     arrow_text_slice, arrow_element,          wrong column would go unnoticed; arrow_field is for structs alone
+ *     arrow_field
  *
  * What is not named here is the plain function's: text, times and decimals behave as without the prefix.
  */
+#include "expr/functions_nested.h"
 #include "expr/program.h"
 
 #include <math.h>
@@ -272,6 +276,38 @@ static int bind_turned(struct weir_program *program, struct weir_node *node, str
 	return WEIR_OK;
 }
 
+/* ---- a plain function of several kinds of values, for one of them ---- */
+
+static bool is_list(const struct weir_type *type)
+{
+	return weir_nested_is_list(type) && type->id != WEIR_MAP;
+}
+
+static bool is_struct(const struct weir_type *type)
+{
+	return type->id == WEIR_STRUCT;
+}
+
+static const struct {
+	const char *function;
+	bool (*takes)(const struct weir_type *type);
+} limited[] = {
+	{"arrow_length", weir_type_is_text},
+	{"arrow_length", is_list},
+	{"slice", weir_type_is_text},
+	{"element", is_list},
+	{"field", is_struct},
+};
+
+static int bind_limited(struct weir_program *program, struct weir_node *node, struct weir_error *err)
+{
+	const struct weir_node *first = node->arguments[0];
+
+	if (!weir_node_is_none(first) && !limited[node->op].takes(first->type))
+		return weir_nested_refuse(program, node, err);
+	return bind_as(program, node, limited[node->op].function, err);
+}
+
 const struct weir_function weir_functions_arrow[] = {
 	{"arrow_add", 2, 2, bind_operator, OP_ADD},
 	{"arrow_subtract", 2, 2, bind_operator, OP_SUBTRACT},
@@ -300,5 +336,10 @@ const struct weir_function weir_functions_arrow[] = {
 	{"arrow_byte_length", 1, 1, bind_turned, 17},
 	{"arrow_find", 2, 2, bind_turned, 18},
 	{"arrow_count", 2, 2, bind_turned, 19},
+	{"arrow_text_length", 1, 1, bind_limited, 0},
+	{"arrow_list_length", 1, 1, bind_limited, 1},
+	{"arrow_text_slice", 2, 3, bind_limited, 2},
+	{"arrow_element", 2, 2, bind_limited, 3},
+	{"arrow_field", 2, 2, bind_limited, 4},
 	{0},
 };

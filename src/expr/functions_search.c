@@ -257,6 +257,9 @@ static int bind_part(struct weir_program *program, struct weir_node *node, struc
 	static const char *const plain[] = {"starts_with", "ends_with", "contains", "arrow_find", "arrow_count"};
 	const struct weir_scalar *part = literal_at(node, 1);
 
+	/* The plain one is for lists, too. */
+	if (node->op == OP_CONTAINS && weir_nested_is_list(node->arguments[0]->type))
+		return weir_nested_refuse(program, node, err);
 	/* Nothing is counted before every byte, which the plain function does before every character. */
 	if (one_is_none(node) || !ignores || ignores->type->id != WEIR_BOOL || ignores->boolean ||
 	    (node->op == OP_COUNT && part && weir_type_is_bytes(part->type) && !part->bytes.size))

@@ -292,3 +292,23 @@ def test_functions_of_expressions_get_chunked_arrays():
 def test_downloads_are_columns_of_their_own():
     with pytest.raises(ValueError, match="with_columns` does not support DownloadExpr: call with_column"):
         weir.range(2).with_columns({"a": download("id")})
+
+
+@pytest.mark.parametrize("made, column", [
+    (lambda c: c.str.len(), "l"), (lambda c: c.str.len(), "m"), (lambda c: c.str.len(), "b"), (lambda c: c.str.slice(0, 1), "l"), (lambda c: c.str.slice(1), "b"),
+    (lambda c: c.str.contains("a"), "l"), (lambda c: c.str.contains("a"), "m"), (lambda c: c.list.len(), "s"), (lambda c: c.list.len(), "m"),
+    (lambda c: c.list.get(0), "s"), (lambda c: c.list.get(0), "b"), (lambda c: c.struct.field("a"), "m"), (lambda c: c.dt.year(), "s")])
+def test_a_namespace_takes_its_own_kind_alone(made, column):
+    """The engine's own functions take several kinds, and a wrong column would go unnoticed."""
+    ds = weir.from_arrow(pa.table({"s": ["abc"], "b": [b"abc"], "l": [["a", "b"]], "m": pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64()))}))
+    with pytest.raises(TypeError, match=rf"is not defined for [\w<>: ,']+ \({column}\)"):
+        ds.with_column("y", made(col(column))).take()
+
+
+def test_centred_texts_lean_to_either_side():
+    ds = weir.from_arrow(pa.table({"s": ["abc", "ab", None, "äöü", "abcdefg"]}))
+    for lean in (True, False):
+        expected = pc.utf8_center(pa.array(["abc", "ab", None, "äöü", "abcdefg"]), 6, "*", lean).to_pylist()
+        assert column(ds.with_column("y", col("s").str.center(6, "*", lean_left_on_odd_padding=lean)), "y") == expected
+    with pytest.raises(ValueError, match="str.repeat: n is 0 or more, not -1"):
+        col("s").str.repeat(-1)
