@@ -163,25 +163,13 @@ class Shared:
             if found is None:
                 return False
             epoch, ds = found
-            shares = _shares(list(ds.materialize()._blocks()), self._n, self._equal, self._indices)
+            parts = ds.split(self._n, equal=self._equal) if self._indices is None else ds.split_at_indices(list(self._indices))
         except BaseException as error:  # all of them are told
             self._error = error
             raise
-        for ready, blocks in zip(self._ready, shares):
-            ready.append((epoch, maker(blocks, self._context)))
+        for ready, part in zip(self._ready, parts):
+            ready.append((epoch, maker(list(part._blocks()), self._context)))
         return True
-
-
-def _shares(blocks: list[Any], n: int, equal: bool, indices: tuple[int, ...] | None) -> list[list[Any]]:
-    rows = sum(block.num_rows for block in blocks)
-    if indices is not None:
-        ends = [min(i, rows) for i in indices] + [rows]
-    elif equal:
-        ends = [rows // n * (i + 1) for i in range(n)]
-    else:
-        sizes = cut_sizes(len(blocks), n)
-        return [blocks[sum(sizes[:i]) : sum(sizes[: i + 1])] for i in range(n)]
-    return [_blocks.rows_between(blocks, begin, end) for begin, end in zip([0, *ends], ends)]
 
 
 def of_blocks(blocks: list[Any], context: DataContext, history: Op | None = None) -> MaterializedDataset:

@@ -271,6 +271,14 @@ def test_split(equal):
         assert sorted(i for c in counts for i in c) == sorted([*range(10)] * 2)
 
 
+def test_small_files_are_split_by_rows(tmp_path):
+    """Their rows lie in one block, as nobody has said how many there are to be; no split is left without rows for that."""
+    for i in range(4):
+        (tmp_path / f"{i}.csv").write_text("id\n" + "\n".join(map(str, range(10 * i, 10 * i + 10))) + "\n")
+    first, second = weir.read_csv(str(tmp_path)).window(blocks_per_window=2).split(2)
+    assert ids(first) == [*range(10), *range(20, 30)] and ids(second) == [*range(10, 20), *range(30, 40)]
+
+
 def test_an_error_reaches_all_splits():
     shards = weir.range(4).repeat(1).map(lambda row: {"x": 1 // 0}).split(2)
     for shard in shards:
