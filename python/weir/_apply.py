@@ -65,10 +65,14 @@ class Function:
         self.whole: bool = head.get("whole", False)  # the user said what its batches are
         self.rows_most = sys.maxsize  # of a batch, where it has no size: what was seen to be too much
         self.rows_step = self.flat_step = 1  # Python rows to be made in one go, by how large they are
-        self.is_async = is_async(fn)
+        # How several calls go on at once, where they do.
+        self.at_once = _run_async if is_async(fn) else _run_threads if head.get("in_threads") else None
         limit = head["max_concurrency"]
         self.concurrent: int = limit or (ASYNC_BATCHES if self.kind == "map_batches" else ASYNC_ROWS)
+        if self.at_once is _run_threads:
+            self.rows_step = self.concurrent
         self.loop: Any = None
+        self.threads: Any = None
         self.rows = (0, 0)
         self.at: Callable[[int, int], None] | None = None  # tells the driver, where there are several batches
         self.task = 0  # the number of the task, which a write is told
@@ -85,6 +89,9 @@ class Function:
         if self.loop is not None:
             self.loop.close()
             self.loop = None
+        if self.threads is not None:
+            self.threads.shutdown()
+            self.threads = None
 
 
 def make(head: Mapping[str, Any], objects: Mapping[str, Any]) -> Function:
@@ -298,12 +305,14 @@ def _apply_batches(function: Function, batch: Batch) -> Iterator[Batch]:
         batch, ranges = _grouped.boundaries(batch)
     else:
         step = _rows_of_batch(function, batch)
+        if function.batch_size is None and function.at_once is _run_threads and not function.whole:
+            step = -(-count // function.concurrent)
         ranges = [(a, min(a + step, count)) for a in range(0, count, step)]
-    if function.is_async:
+    if function.at_once is not None:
         def make(a: int, b: int) -> Any:
             return _formatted(function, batch.slice(a, b))
 
-        for result in _timed(function, _run_async(function, (make(a, b) for a, b in ranges), ranges, make)):
+        for result in _timed(function, function.at_once(function, (make(a, b) for a, b in ranges), ranges, make)):
             yield from _formats.from_result(result, copy=True)
         return
     if function.batch_size is None and function.keys is None and not function.whole:
@@ -513,8 +522,8 @@ def _row_results(function: Function, batch: Batch, most: int = ROWS_PIECE) -> It
         rows = _rows_at(function, batch, first, min(first + function.rows_step, batch.num_rows))
         results: list[Any] = []
         begun = perf_counter_ns()
-        if function.is_async:
-            results = list(_run_async(function, rows, [(first + i, first + i + 1) for i in range(len(rows))], make))
+        if function.at_once is not None:
+            results = list(function.at_once(function, rows, [(first + i, first + i + 1) for i in range(len(rows))], make))
         else:
             _call_rows(function, batch, first, rows, results)
             if results and _is_awaitable(results[0]):
@@ -698,3 +707,54 @@ def _run_async(function: Function, values: Iterable[Any], ranges: list[tuple[int
         if going:
             import asyncio
             loop.run_until_complete(asyncio.gather(*going, return_exceptions=True))
+
+
+# ---- threads ----
+
+def _run_threads(function: Function, values: Iterable[Any], ranges: list[tuple[int, int]], make: Callable[[int, int], Any]) -> Iterator[Any]:
+    """The same for a function of the usual kind, each call in a thread of its own (enable_true_multi_threading)."""
+    from collections import deque
+    from concurrent.futures import ThreadPoolExecutor, wait
+
+    if function.threads is None:
+        function.threads = ThreadPoolExecutor(function.concurrent, "weir-call")
+    going: deque[Any] = deque()
+    source = iter(zip(values, ranges))
+    places = iter(ranges)
+    try:
+        while True:
+            for value, place in islice(source, function.concurrent - len(going)):
+                going.append(function.threads.submit(_called_in_thread, function, value, lambda place=place: make(*place)))
+                del value
+            if not going:
+                return
+            first, last = next(places)
+            function.rows = (first, last - 1)
+            result = going.popleft().result()
+            if function.kind == "map_batches" and hasattr(result, "__next__"):
+                yield from result
+            else:
+                yield result
+    finally:
+        for call in going:
+            call.cancel()
+        wait(going)
+
+
+def _called_in_thread(function: Function, value: Any, make: Callable[[], Any]) -> Any:
+    """What the function returned, at last; what a generator gives is made here, too."""
+    tries = Tries(function.retried)
+    while True:
+        try:
+            result = function.call(make() if value is None else value)
+            made = iter(list(result)) if hasattr(result, "__next__") else result
+            if _forks.is_fork:
+                _forks.leave()
+            return made
+        except StopIteration as error:
+            raise Stopped from error
+        except Exception as error:
+            if _forks.is_fork or not tries.allow(error):
+                raise
+        tries.wait()
+        value = None

@@ -371,10 +371,25 @@ def fitting_sizes(spec: CallSpec, session: Any = None) -> dict[str, int]:
 
 
 def batches_of_task(spec: CallSpec) -> int:
-    """One; an async function has several going at once."""
+    """One; an async function, and one in threads, has several going at once."""
     from weir import _apply
 
-    return (spec.max_concurrency or _apply.ASYNC_BATCHES) if _apply.is_async(spec.fn) else 1
+    if _in_threads(spec):
+        return calls_at_once(spec) or 1
+    return (calls_at_once(spec) or _apply.ASYNC_BATCHES) if _apply.is_async(spec.fn) else 1
+
+
+def calls_at_once(spec: CallSpec) -> int | None:
+    """How many calls one worker may have going, if they can; None: nobody has said it."""
+    return getattr(spec.compute, "max_concurrent_calls_per_actor", None) or spec.max_concurrency
+
+
+def _in_threads(spec: CallSpec) -> bool:
+    """Whether calls of a function that is not async go on at once."""
+    from weir import _apply
+
+    asked = getattr(spec.compute, "enable_true_multi_threading", False) and (calls_at_once(spec) or 1) > 1
+    return bool(asked) and not _apply.is_async(spec.fn)
 
 
 def function_head(spec: CallSpec) -> dict[str, Any]:
@@ -385,7 +400,7 @@ def function_head(spec: CallSpec) -> dict[str, Any]:
         "arrow_backed": bool(getattr(spec.context, "enable_arrow_backed_pandas_conversion", True)),
         "objects": getattr(spec.context, "enable_fallback_to_arrow_object_ext_type", None) is not False,
         "frames": spec.frames, "retried": _retried(spec), "constructor_retries": _constructor_retries(spec.context),
-        "max_concurrency": spec.max_concurrency, "keys": None if spec.keys is None else list(spec.keys),
+        "max_concurrency": calls_at_once(spec), "in_threads": _in_threads(spec), "keys": None if spec.keys is None else list(spec.keys),
         "piece": spec.piece, "whole": spec.whole, "takes_groups": spec.takes_groups,
     }
 

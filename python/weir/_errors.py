@@ -23,8 +23,9 @@ from weir._origin import Origin
 Kind = Literal["error", "returned", "constructor", "setup", "input", "gathered"]
 
 # Frames of these lie between a worker's loop and the user's function, and are not shown.
-_OURS = (os.path.dirname(os.path.abspath(__file__)) + os.sep,
-         os.path.join(os.path.dirname(os.path.abspath(os.__file__)), "asyncio") + os.sep)
+_LIBRARY = os.path.dirname(os.path.abspath(os.__file__))
+_OURS = (os.path.dirname(os.path.abspath(__file__)) + os.sep, os.path.join(_LIBRARY, "asyncio") + os.sep,
+         os.path.join(_LIBRARY, "concurrent") + os.sep)
 
 
 _PLACE = re.compile(r'^([ |]*)File "(.+)", line (\d+), in ')

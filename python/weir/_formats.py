@@ -370,18 +370,17 @@ def to_torch(batch: Batch, dtypes: Any = None, device: Any = None, owned: bool =
 
 def _torch_dtypes(dtypes: Any, columns: list[str], torch: Any) -> Mapping[str, Any]:
     """The dtype of each column that has to have one."""
-    if not isinstance(dtypes, Mapping):
-        dtypes = {} if dtypes is None else dict.fromkeys(columns, dtypes)
-    for dtype in dtypes.values():
+    wanted: Mapping[str, Any] = dtypes if isinstance(dtypes, Mapping) else {} if dtypes is None else dict.fromkeys(columns, dtypes)
+    for dtype in wanted.values():
         if dtype is not None and not isinstance(dtype, torch.dtype):
             raise TypeError(f"dtypes is a torch.dtype, such as torch.float32, or a dict of columns to these; {dtype!r} is none")
-    unknown = next((name for name in dtypes if name not in columns), None)
-    if unknown is not None and not dtypes.keys() >= set(columns):  # one for all that any batch may have is fine
+    unknown = next((name for name in wanted if name not in columns), None)
+    if unknown is not None and not wanted.keys() >= set(columns):  # one for all that any batch may have is fine
         from weir._errors import listed, nearest
         from weir._mistakes import NoSuchName
 
         raise NoSuchName(f"dtypes has no column {unknown!r} to be for{nearest(unknown, columns)}; the columns are {listed(columns)}")
-    return dtypes
+    return wanted
 
 
 class NoTensor(TypeError, RuntimeError):

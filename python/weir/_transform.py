@@ -65,7 +65,11 @@ def remote_args(
             out.update(_custom(method, value))
         elif name == "scheduling_strategy" and getattr(value, "placement_group_capture_child_tasks", False):
             out["group"] = value.placement_group
-        elif name in ("num_cpus", "num_gpus", "memory", "runtime_env", "max_concurrency"):
+        elif name in ("num_cpus", "num_gpus", "memory", "runtime_env"):
+            out[name] = value
+        elif name == "max_concurrency":
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise WrongArgument(f"{method}: max_concurrency is how many calls a worker has going at once, 1 or more, not {value!r}")
             out[name] = value
         elif name in ("label_selector", "fallback_strategy"):
             from weir.core import labels

@@ -59,8 +59,9 @@ class Writes:
             arrow_parquet_args: compression, compression_level, row_group_size, use_dictionary and others. pyarrow writes
                 the files, in workers, if the engine's writer does not have one of them; what neither has is refused.
                 `arrow_parquet_args_fn` returns more of them.
-            try_create_dir, concurrency, ray_remote_args, arrow_open_stream_args: as in Ray Data, mostly without effect
-                here.
+            try_create_dir: False: a folder that is not there is an error.
+            arrow_open_stream_args: compression; buffer_size is taken, too.
+            concurrency, ray_remote_args: without effect unless pyarrow writes, since no tasks do.
             python_objects: (one of arrow_parquet_args) "pickle": columns of Python objects are written as bytes, each
                 the pickle of its object, and read back as bytes. A program that trusts the file unpickles them:
                 pickle.loads(row["x"]). Without this argument such a column is an error.

@@ -55,7 +55,8 @@ class ActorPoolStrategy(ComputeStrategy):
         min_size, max_size: at least 1, at most as many as are useful.
         initial_size: with how many it begins; `min_size` unless it says otherwise.
         max_tasks_in_flight_per_actor: how many batches a worker is given ahead.
-        max_concurrent_calls_per_actor, enable_true_multi_threading: of Ray Data's actors; kept, without effect.
+        max_concurrent_calls_per_actor: how many calls of an async class a worker has going at once.
+        enable_true_multi_threading: those of other classes go on at once, too, in threads. The class has to bear that.
 
     >>> import weir
     >>> pool = weir.ActorPoolStrategy(min_size=1, max_size=4)

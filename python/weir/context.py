@@ -618,7 +618,7 @@ def _check_number(name: str, value: Any) -> None:
         from weir._mistakes import WrongArgument
 
         raise WrongArgument(f"DataContext.{name} is a number{' or None' if may_be_none else ''}, not {value!r}")
-    if not value >= least:
+    if not float(value) >= least:
         raise ValueError(f"DataContext.{name} is at least {least:g}, not {value}")
 
 

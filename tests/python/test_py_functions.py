@@ -2,6 +2,7 @@
 import asyncio
 import collections
 import functools
+import threading
 
 import numpy as np
 import pytest
@@ -266,7 +267,109 @@ def test_an_error_in_an_async_function():
     assert "ValueError: three" in text and "row 3" in text and "asyncio" not in text
 
 
+# ---- threads ----
+
+def in_threads(kind, fn, count=4, **options):
+    """A call whose worker calls a class in so many threads."""
+    from weir import ActorPoolStrategy
+
+    strategy = ActorPoolStrategy(size=1, max_concurrent_calls_per_actor=count, enable_true_multi_threading=True)
+    return CallSpec(kind, fn, compute=strategy, **options)
+
+
+@pytest.mark.parametrize("kind, rows", [("map_batches", 4), ("map", 1)])
+def test_threads_call_at_once_and_results_keep_order(kind, rows):
+    meeting = threading.Barrier(4)
+
+    class F:
+        def __call__(self, value):
+            if np.all(value["id"] < 4 * rows):
+                meeting.wait(30)  # nobody gets further before all four are there
+            return {"x": value["id"] * 2}
+
+    out = run(in_threads(kind, F, batch_size=rows if kind == "map_batches" else None), batch_of(id=np.arange(16 * rows)))
+    assert [row["x"] for row in rows_of(out)] == [2 * i for i in range(16 * rows)]
+
+
+def test_threads_share_what_a_task_has_where_batches_have_no_size():
+    meeting = threading.Barrier(3)
+
+    class F:
+        def __call__(self, batch):
+            meeting.wait(30)
+            yield batch
+            yield {"id": batch["id"] + 100}
+
+    out = run(in_threads("map_batches", F, 3, batch_size=None), batch_of(id=np.arange(7)))
+    assert [row["id"] for row in rows_of(out)] == [0, 1, 2, 100, 101, 102, 3, 4, 5, 103, 104, 105, 6, 106]
+
+
+@pytest.mark.parametrize("options", [{}, {"max_concurrent_calls_per_actor": 4}, {"enable_true_multi_threading": True}])
+def test_one_call_at_a_time_unless_both_are_said(options):
+    from weir import ActorPoolStrategy
+
+    class F:
+        def __call__(self, batch):
+            assert threading.current_thread() is threading.main_thread()
+            return batch
+
+    assert len(rows_of(run(CallSpec("map_batches", F, batch_size=2, compute=ActorPoolStrategy(size=1, **options)), batch_of(id=np.arange(8))))) == 8
+
+
+def test_calls_of_an_async_class_are_those_of_the_strategy():
+    from weir import ActorPoolStrategy
+
+    going, most = 0, 0
+
+    class F:
+        async def __call__(self, row):
+            nonlocal going, most
+            going += 1
+            most = max(most, going)
+            await asyncio.sleep(0)
+            going -= 1
+            return row
+
+    run(CallSpec("map", F, compute=ActorPoolStrategy(size=1, max_concurrent_calls_per_actor=3)), batch_of(id=np.arange(50)))
+    assert most == 3
+
+
+def test_an_error_in_a_thread():
+    class F:
+        def __call__(self, batch):
+            if batch["id"][0] == 4:
+                raise ValueError("four")
+            return batch
+
+    text = error_of(in_threads("map_batches", F, batch_size=2), batch_of(id=np.arange(20)))
+    assert "ValueError: four" in text and "rows 4" in text and "concurrent" not in text and "_apply" not in text
+
+    class Ends:
+        def __call__(self, batch):
+            return next(iter([]))
+
+    assert "next() found nothing more" in error_of(in_threads("map_batches", Ends, batch_size=2), batch_of(id=np.arange(4)))
+
+
 # ---- retried errors ----
+
+def test_calls_in_threads_are_tried_again(no_backoff):
+    import weir
+
+    failed = set()
+
+    class F:
+        def __call__(self, batch):
+            first = int(batch["id"][0])
+            if first not in failed:
+                failed.add(first)
+                raise ValueError("once")
+            return batch
+
+    context = weir.DataContext(retried_map_errors=True, max_map_retries=1)
+    out = run(in_threads("map_batches", F, batch_size=2, context=context), batch_of(id=np.arange(10)))
+    assert [row["id"] for row in rows_of(out)] == list(range(10)) and failed == {0, 2, 4, 6, 8}
+
 
 @pytest.fixture
 def no_backoff(monkeypatch):

@@ -253,3 +253,24 @@ def test_workers_of_classes_are_actors_by_their_numbers():
     assert {row["name"] for row in rows} == {""} and "no handle" in rows[0]["said"]
     rows = weir.range(1).map(lambda row: {"id": str(weir.get_runtime_context().get_actor_id())}).take_all()
     assert rows == [{"id": "None"}]
+
+
+@pytest.mark.parametrize("rows", [2, None])
+def test_a_class_in_threads_of_its_worker(rows):
+    """enable_true_multi_threading: nobody gets further before all three calls are there."""
+
+    class Meeting:
+        def __init__(self):
+            import threading
+
+            self.all_there = threading.Barrier(3)
+
+        def __call__(self, batch):
+            self.all_there.wait(60)
+            return {"x": batch["id"] * 2}
+
+    strategy = weir.ActorPoolStrategy(size=1, max_concurrent_calls_per_actor=3, enable_true_multi_threading=True)
+    found = weir.range(12).map_batches(Meeting, batch_size=rows, compute=strategy).take_all()
+    assert [row["x"] for row in found] == list(range(0, 24, 2))
+    with pytest.raises(TypeError, match="max_concurrency is how many calls a worker has going at once, 1 or more, not 'x'"):
+        weir.range(3).map_batches(Meeting, max_concurrency="x")

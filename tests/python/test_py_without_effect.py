@@ -87,6 +87,14 @@ def test_what_the_page_says_is_there():
             assert name in known or name in ("block_size", "use_threads", "pre_buffer", "memory_pool"), name  # those are pyarrow's
 
 
+def test_what_docstrings_say_is_told_of_too():
+    """`a, b: … without effect` among the arguments."""
+    for name, function in public_functions().items():
+        for names in re.findall(r"^ +((?:\w+, )*\w+): [^:]*?(?:without effect|no effect)", function.__doc__ or "", re.MULTILINE):
+            for parameter in names.split(", "):
+                assert parameter not in inspect.signature(function).parameters or f"`{parameter}`" in SECTION, (name, parameter)
+
+
 @pytest.mark.parametrize("write", [
     lambda ds, at, **more: ds.write_parquet(at, **more), lambda ds, at, **more: ds.write_csv(at, **more), lambda ds, at, **more: ds.write_json(at, **more),
     lambda ds, at, **more: ds.write_lance(at, **more), lambda ds, at, **more: ds.write_delta(at, **more), lambda ds, at, **more: ds.write_iceberg("a.b", **more)])
