@@ -111,6 +111,13 @@ def test_parallelism_is_the_number_of_blocks(files):
     assert weir.range(1000, parallelism=1000).materialize().num_blocks() == 1000
 
 
+@pytest.mark.parametrize("count", [1, 3, 1000])
+def test_parallelism_of_a_read_of_files(large, count):
+    """"use ray.data.read_parquet(path, parallelism=1000) to create up to 1000 read tasks"; here fewer than files are obeyed, too."""
+    ds = weir.read_parquet(large, parallelism=count)
+    assert len(ds.get_internal_block_refs()) == count and ds.count() == 2_000_000
+
+
 @pytest.mark.parametrize("look", [lambda ds: ds.schema().names == ["id"], lambda ds: ds.take(2) == [{"id": 0}, {"id": 1}],
                                   lambda ds: ds.show(2) is None, lambda ds: "num_blocks=4" in repr(ds)])
 def test_reads_are_deferred(files, look):
