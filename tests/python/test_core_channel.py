@@ -104,6 +104,35 @@ def test_a_wrong_token_is_not_served(server):
     connection.close()
 
 
+def test_another_user_is_not_served(server, monkeypatch):
+    """Whoever came into the folder in spite of its mode, and with the right token."""
+    peer = channel.Connection.peer
+    monkeypatch.setattr(channel.Connection, "peer", lambda connection: (peer(connection)[0], os.getuid() + 1))
+    with pytest.raises(ConnectionError):
+        channel.connect(server.address)
+    monkeypatch.undo()
+    channel.connect(server.address).close()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
+def test_another_user_is_seen_by_the_system(server):
+    path, _, _ = server.address.rpartition("#")
+    os.chmod(os.path.dirname(path), 0o711)
+    os.chmod(path, 0o777)
+    program = f"""
+from weir.core import channel
+import os
+os.setuid(65534)
+try:
+    channel.connect({server.address!r})
+except ConnectionError:
+    print("not served")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, cwd="/")
+    os.chmod(os.path.dirname(path), 0o700)
+    assert done.stdout == "not served\n", done.stderr
+
+
 def test_nobody_there():
     server = channel.Server(echo)
     connection = channel.connect(server.address)
