@@ -89,13 +89,13 @@ def aggregated(ds: Dataset, items: Sequence[AggregateFn]) -> dict[str, Any] | No
 def unique(ds: Dataset, column: str, ignore_nulls: bool) -> list[Any]:
     """The different values of a column."""
     from weir import _grouped
+    from weir._exchange import check_columns
     from weir._weir import TypeMismatchError
     from weir.aggregate import Unique
-    from weir.grouped_data import _check_known
 
     if not isinstance(column, str):
         raise ValueError(f"Column to aggregate on has to be provided (got {column})")
-    _check_known(ds, [column])
+    check_columns(ds, [column])
     rows = ds._op.rows()
     found: list[Any] = []
     if rows is not None and rows <= ORDERED_MAX:

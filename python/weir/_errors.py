@@ -654,10 +654,10 @@ def _run_errors(engine: Any) -> tuple[type[BaseException], ...]:
 
 def _also(error: Any, format: str) -> type[BaseException]:
     """The engine's class, which is caught by what Ray Data raises there, too: an aggregate that a type does not have is
-    NotImplementedError, a key that one side of a join does not have ValueError, a damaged file what its reader there says."""
+    NotImplementedError, a key that a side of a join, a sort or a repartition lacks ValueError, a damaged file what its reader there says."""
     kind = type(error)
     more: type[BaseException] | None = {("TypeMismatchError", "summarise"): NotImplementedError, ("TypeMismatchError", "group"): NotImplementedError,
-            ("NameUnknownError", "join"): ValueError}.get((kind.__name__, error.operator or ""))
+            ("NameUnknownError", "join"): ValueError, ("NameUnknownError", "sort"): ValueError, ("NameUnknownError", "repartition"): ValueError}.get((kind.__name__, error.operator or ""))
     if format == "json":
         from json import JSONDecodeError
 

@@ -258,8 +258,8 @@ def checked_seed(seed: Any) -> int | RandomSeedConfig | None:
 
 
 def check_columns(ds: Dataset, keys: Sequence[str]) -> None:
-    """ValueError for a column that is not there, as far as that is known."""
-    known = ds.columns()
+    """ValueError for a column that is not there. Where the columns are not known without a function's being called, the run finds it."""
+    known = ds.columns(fetch_if_missing=ds._op.is_native)
     if known is None:
         return
     for key in keys:

@@ -67,7 +67,7 @@ class GroupedData:
                 raise WrongObject(f"aggregate takes aggregations such as weir.aggregate.Sum, not {agg!r}")
         if not aggs:
             raise ValueError("Aggregate requires at least one aggregation")
-        _check_known(self._dataset, _grouped.needed(aggs))
+        check_columns(self._dataset, _grouped.needed(aggs))
         keys = self._keys()
         made = _grouped.grouped(self._dataset._op, keys, aggs, self._num_partitions)
         return self._dataset._then(InKeyOrder(made, keys) if keys and self._dataset.context.shuffle_strategy.sorts else made)
@@ -239,12 +239,6 @@ def _default_format() -> str:
     return "pandas" if find_spec("pandas") is not None and find_spec("pyarrow") is not None else "numpy"
 
 
-def _check_known(ds: Dataset, names: list[str]) -> None:
-    """ValueError for a column that is not there; where the columns are not known without a run, the run finds it."""
-    if ds._op.is_native:
-        check_columns(ds, names)
-
-
 def grouped_by(ds: Dataset, key: str | list[str] | None, num_partitions: int | None) -> GroupedData:
     """What Dataset.groupby makes.
 
@@ -255,7 +249,7 @@ def grouped_by(ds: Dataset, key: str | list[str] | None, num_partitions: int | N
     if key is not None:
         if not isinstance(key, str) and not (isinstance(key, list) and all(isinstance(name, str) for name in key)):
             raise ValueError(f"Key must be a string or a list of strings, but got {key}.")
-        _check_known(ds, [key] if isinstance(key, str) else key)
+        check_columns(ds, [key] if isinstance(key, str) else key)
     if num_partitions is not None and (isinstance(num_partitions, bool) or not hasattr(num_partitions, "__index__")):
         raise WrongArgument(f"`num_partitions` must be a positive integer, not {num_partitions!r}")
     if num_partitions is not None and num_partitions <= 0:

@@ -133,6 +133,24 @@ def test_mistakes_are_found_at_the_call(key, descending, text):
     assert text in str(raised.value)
 
 
+@pytest.mark.parametrize("make", [
+    lambda ds, key: ds.sort(key), lambda ds, key: ds.repartition(2, keys=[key]), lambda ds, key: ds.groupby(key).count(),
+    lambda ds, key: ds.groupby("id").sum(key)])
+def test_functions_are_not_called_before_rows_are_wanted(make, tmp_path):
+    """To look whether a column is there would call a function, or make a class with its model; the run finds it."""
+
+    def noted(batch):
+        (tmp_path / "called").touch()
+        return batch
+
+    ds = weir.range(5).map_batches(noted)
+    made, wrong = make(ds, "id"), make(ds, "idd")
+    assert not (tmp_path / "called").exists()
+    assert made.count() == 5 and (tmp_path / "called").exists()
+    with pytest.raises(ValueError, match="'idd'"):
+        wrong.take_all()
+
+
 def test_without_rows():
     assert weir.range(0).sort("id").take_all() == []
     assert weir.from_items([]).random_shuffle().take_all() == []
