@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from weir._exchange import Exchange
 from weir._mistakes import WrongArgument, WrongCount, WrongObject
-from weir._plan import Blocks, Op, Step, chain, column_reference, operators, quoted
+from weir._plan import Blocks, Call, Op, Repartition, Step, chain, column_reference, operators, quoted, with_input
 
 if TYPE_CHECKING:
     from weir._build import Build
@@ -110,8 +110,6 @@ class Join(Exchange):
         left = _side(self.input, run, 0)
         right = _side(self.other, run, len(operators(self.input)), left)
         if left is None or right is None:
-            left, right = left or _columns_of(self.input, run), right or _columns_of(self.other, run)
-        if left is None or right is None:
             return self._with_nothing(left, right, run)
         made = copy.copy(self)
         made.input, made.other = left, right
@@ -132,7 +130,7 @@ class Join(Exchange):
 
 
 def _side(op: Op, run: Run, before: int, beside: Op | None = None) -> Op | None:
-    """The side as one chain of the engine; None: it has no blocks. `before`: operators that are listed before the side's; `beside`: the
+    """The side as one chain of the engine; None: it has no columns. `before`: operators that are listed before the side's; `beside`: the
     side before it."""
     first = len(run.stats)
     run.operators_before += before
@@ -148,15 +146,15 @@ def _side(op: Op, run: Run, before: int, beside: Op | None = None) -> Op | None:
     return made
 
 
-def _columns_of(op: Op, run: Run) -> Op | None:
-    """A side without rows as the engine would run it, which knows its columns; None: there are none."""
-    steps = chain(op)
-    if not op.is_native or not isinstance(steps[0], Blocks) or not steps[0].blocks or any(type(step) is not Step for step in steps[1:]):
-        return None
-    return op if run.build.flow(op).schema().schema() else None
-
-
 def _resolved(op: Op, run: Run, beside: Op | None) -> Op | None:
+    before, run.empty = run.empty, None  # of this side from here on
+    try:
+        return _with_rows(op, run, beside) or _without_rows(op, run)
+    finally:
+        run.empty = before or run.empty
+
+
+def _with_rows(op: Op, run: Run, beside: Op | None) -> Op | None:
     from weir import _handover, _parts
 
     parts = _parts.resolve(op, run)
@@ -165,13 +163,32 @@ def _resolved(op: Op, run: Run, beside: Op | None) -> Op | None:
     if len(parts) == 1 and parts[0].is_native and not isinstance(parts[0], _parts.LocalRows):
         return parts[0]
     if len(parts) == 1 and _handover.may_begin(parts[0], run, beside):
-        before, run.empty = run.empty, None
-        made = _handover.begun(parts[0], run, len(operators(op)))
-        empty, run.empty = run.empty, before or run.empty
-        # Functions that make no rows may say which columns they would have.
-        return Blocks(op.name, [empty], run.build.state.id) if made is None and empty is not None and empty.schema() else made
+        return _handover.begun(parts[0], run, len(operators(op)))
     blocks = [block for part in parts for block in run.blocks_of(part, as_cut=False)]
     return Blocks(op.name, blocks, run.build.state.id) if blocks else None
+
+
+def _without_rows(op: Op, run: Run) -> Op | None:
+    """The columns that a side without rows has; None: nobody knows them. What functions of it have made tells theirs (run.empty)."""
+    from weir.dataset import Dataset
+
+    if run.empty is not None:
+        op = _behind(op, Blocks(op.name, [run.empty], run.build.state.id))
+    schema = Dataset(op, run.context)._find_schema(may_run=False)
+    if schema is None or schema._batch is None or not schema.names:
+        return None
+    return Blocks(op.name, [schema._batch], run.build.state.id)
+
+
+def _behind(op: Op, rows: Blocks) -> Op:
+    """The plan with these rows in place of those that were kept for its first exchange behind functions."""
+    steps = chain(op)
+    last_call = max((i for i, step in enumerate(steps) if isinstance(step, Call)), default=0)
+    made: Op = rows
+    kept = (i for i, step in enumerate(steps) if i > last_call and isinstance(step, (Exchange, Repartition)))
+    for step in steps[next(kept, len(steps)) :]:
+        made = with_input(step, made)
+    return made
 
 
 def _names(names: Any, what: str) -> list[str]:

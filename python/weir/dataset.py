@@ -14,6 +14,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from weir import _blocks, _build, _parts, _plan, _run, _translated
+from weir._arrange import RandomizeBlocks
 from weir._convert import Conversions
 from weir._legacy import Legacy
 from weir._exchange import Exchanges
@@ -197,7 +198,7 @@ class Dataset(Transforms, Splits, Writes, Conversions, Legacy, Exchanges, Joins)
         ['id']
         """
         if self._schema_known is None and not fetch_if_missing:
-            op = _behind_filters(self._op)
+            op = _behind_filters(_without_cuts(self._op))
             return Dataset(op, self._context)._find_schema(may_run=False) if _tells_columns(op) else None
         if self._schema_known is None:
             found = self._find_schema()
@@ -804,8 +805,9 @@ def _is_nothing(source: _plan.Source) -> bool:
 
 
 def _without_cuts(op: Op) -> Op:
-    """The plan with the same columns without steps that only say where blocks end: these would want all rows."""
-    return _rebuilt(op, lambda step: None if isinstance(step, (_plan.Repartition, _plan.RepartitionRows)) else step)
+    """The plan with the same columns without steps that only say where blocks end, and in which order they come: these would want all
+    rows."""
+    return _rebuilt(op, lambda step: None if isinstance(step, (_plan.Repartition, _plan.RepartitionRows, RandomizeBlocks)) else step)
 
 
 def _in_common_columns(op: Op) -> Op:

@@ -813,7 +813,9 @@ def test_aggregates_of_columns_without_rows():
 
     counted = {"count()": 0, "sum(id)": None, "unique(id)": [], "list(id)": [], "quantile(id)": None}
     empty = weir.from_arrow(pa.table({"id": pa.array([], pa.int64())}))
-    for ds in (weir.range(5).filter(expr="id > 9"), weir.range(5, override_num_blocks=2).filter(lambda row: False), empty):
+    nothing = weir.range(5).filter(expr="id > 9")
+    for ds in (nothing, weir.range(5, override_num_blocks=2).filter(lambda row: False), empty, nothing.repartition(2), nothing.randomize_block_order(),
+               nothing.repartition(target_num_rows_per_block=2, strict=True), nothing.filter(lambda row: True).repartition(2)):
         assert ds.aggregate(Count(), Sum("id")) == {"count()": 0, "sum(id)": None}
         assert ds.aggregate(Count(), Sum("id"), Unique("id"), AsList("id"), Quantile("id")) == counted
         assert ds.groupby(None).aggregate(Count(), Sum("id"), Unique("id"), AsList("id"), Quantile("id")).take_all() == [counted]

@@ -610,24 +610,45 @@ def test_sides_that_are_exchanges(left, right):
         weir.shutdown()
 
 
-@pytest.mark.parametrize("side", ["given", "renamed", "filtered", "made"])
+NO_ROWS = {
+    "given": lambda none, made: none,
+    "renamed": lambda none, made: none.rename_columns({"j": "x"}).rename_columns({"x": "j"}),
+    "filtered": lambda none, made: made.filter(lambda row: False),
+    "made": lambda none, made: made.map_batches(lambda batch: {name: values[:0] for name, values in batch.items()}),
+    "sorted": lambda none, made: none.sort("k"),
+    "limited": lambda none, made: none.limit(0),
+    "sorted and limited": lambda none, made: none.union(none).sort("j").limit(2),
+    "shuffled": lambda none, made: none.random_shuffle(),
+    "in blocks": lambda none, made: none.repartition(3),
+    "in blocks of rows": lambda none, made: none.repartition(target_num_rows_per_block=3, strict=True),
+    "by keys": lambda none, made: none.repartition(3, keys=["k"]),
+    "in another order": lambda none, made: none.randomize_block_order(),
+    "grouped": lambda none, made: none.groupby("k").max("j").rename_columns({"max(j)": "j"}),
+    "united": lambda none, made: none.union(none),
+    "zipped": lambda none, made: none.select_columns(["k"]).zip(none.select_columns(["j"])),
+    "filtered and sorted": lambda none, made: made.filter(lambda row: False).sort("k").rename_columns({"j": "x"}).rename_columns({"x": "j"}),
+}
+
+
+@pytest.mark.sample(6)
+@pytest.mark.parametrize("side", NO_ROWS)
 def test_a_side_without_rows_has_its_columns(side):
     import weir
 
     none = weir.from_arrow(pa.table({"k": pa.array([], pa.int64()), "j": pa.array([], pa.string())}))
     numbers = weir.range(5).map_batches(lambda batch: {"k": batch["id"], "j": batch["id"].astype(str)})
-    sides = {"given": lambda: none, "renamed": lambda: none.rename_columns({"j": "x"}).rename_columns({"x": "j"}),
-             "filtered": lambda: numbers.filter(lambda row: False), "made": lambda: numbers.map_batches(lambda batch: {name: values[:0] for name, values in batch.items()})}
     rows = weir.from_items([{"k": 1, "i": 10}, {"k": 2, "i": 20}])
+    made = NO_ROWS[side](none, numbers)
     try:
         for how in ("left_outer", "full_outer"):
-            found = sorted(rows.join(sides[side](), how, 2, on=("k",)).take_all(), key=lambda row: row["k"])
+            found = sorted(rows.join(made, how, 2, on=("k",)).take_all(), key=lambda row: row["k"])
             assert found == [{"k": 1, "i": 10, "j": None}, {"k": 2, "i": 20, "j": None}]
         for how in ("right_outer", "full_outer"):
-            found = sorted(sides[side]().join(rows, how, 2, on=("k",)).take_all(), key=lambda row: row["k"])
+            found = sorted(made.join(rows, how, 2, on=("k",)).take_all(), key=lambda row: row["k"])
             assert found == [{"k": 1, "j": None, "i": 10}, {"k": 2, "j": None, "i": 20}]
-        assert rows.join(sides[side](), "inner", 2, on=("k",)).take_all() == []
-        assert rows.join(sides[side](), "left_anti", 2, on=("k",)).count() == 2
+        assert made.join(rows, "right_outer", 2, on=("k",)).filter(expr="j is None").sort("k").take_all() == found
+        assert rows.join(made, "inner", 2, on=("k",)).take_all() == []
+        assert rows.join(made, "left_anti", 2, on=("k",)).count() == 2
     finally:
         weir.shutdown()
 
