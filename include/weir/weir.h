@@ -183,7 +183,7 @@ WEIR_API int weir_flow_limit(struct weir_flow *flow, int64_t row_count);  /* the
 /* The rows so far, then those of `other`, which is copied. Columns are matched by name. */
 WEIR_API int weir_flow_union(struct weir_flow *flow, const struct weir_flow *other);
 /* Combines rows of the flow with those of another flow that have the same keys. The options are those of the verb join
- * (on, right-on, how, left-suffix, right-suffix). */
+ * (on, right-on, how, left-suffix, right-suffix, partitions). */
 WEIR_API int weir_flow_join(struct weir_flow *flow, const struct weir_flow *other, const struct weir_option *options);
 
 /* The next steps need all rows before they give the first. What does not fit into the memory limit goes to disk. */

@@ -863,7 +863,7 @@ def _columns_only(ds: Dataset, run: _run.Run) -> list[Batch]:
     if run.empty is not None:
         return [run.empty] * count
     has_columns = ds._op.rows() != 0 or isinstance(_plan.chain(ds._op)[0], Blocks)
-    schema = ds.schema() if ds._op.is_native and has_columns else None
+    schema = ds.schema(fetch_if_missing=ds._op.is_native) if has_columns else None
     if schema is not None and schema._batch is not None:
         return [schema._batch] * count
     return [batch_from_columns({})] * count if wanted else []

@@ -37,7 +37,9 @@ def test_num_blocks_and_rows_per_block():
 @pytest.mark.parametrize("options", [{}, {"shuffle": True}, {"keys": ["id"]}, {"keys": ["id"], "sort": True}], ids=str)
 def test_as_many_blocks_though_there_are_no_rows(options):
     for ds in (weir.range(10).filter(expr=weir.col("id") > 100), weir.range(10).limit(0)):
-        assert ds.repartition(3, **options).materialize().num_blocks() == 3
+        made = ds.repartition(3, **options).materialize()
+        assert made.num_blocks() == 3 and made.columns() == ["id"]
+        assert made.repartition(2, keys=["id"]).sort("id").rename_columns({"id": "x"}).take_all() == []
 
 
 @pytest.mark.parametrize("round", range(8))
