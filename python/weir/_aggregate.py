@@ -132,18 +132,21 @@ def of_all(input: Op, items: Sequence[AggregateFn], run: Run) -> dict[str, Any] 
 
 
 def _of_no_rows(input: Op, items: Sequence[AggregateFn], run: Run) -> dict[str, Any] | None:
-    """What comes out where columns are known, and all rows are gone: a count is 0, a sum null."""
-    from weir import _grouped
+    """What comes out where all rows are gone: a count is 0, a sum null. A user's aggregation is given a block without rows, if its
+    columns are known."""
+    from weir import _grouped, _plan
     from weir.dataset import Dataset
 
     schema = Dataset(input, run.build.context).schema(fetch_if_missing=False)  # functions are not run again for it
-    if schema is None:
+    if schema is None and _plan.is_nothing(input):
         return None
     results: list[Any] = []
     for item in items:
         if item._native() is not None:
             made = _OF_NOTHING.get(getattr(item, "_function", ""))
             results.append(made() if made is not None else None)
+        elif schema is None:
+            return None
         else:
             block = schema.base_schema.empty_table()
             results.append(_grouped._plain(item.finalize(item.accumulate_block(item.init(()), block))))

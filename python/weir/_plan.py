@@ -686,6 +686,16 @@ def with_input(op: Op, input: Op) -> Op:
     return made
 
 
+def is_nothing(op: Op) -> bool:
+    """Whether all that the plan begins with has neither rows nor columns."""
+
+    def has_none(source: Source) -> bool:
+        return not source.count if isinstance(source, Range) else isinstance(source, Blocks) and not source.blocks
+
+    sources = [source for source in walk(op) if isinstance(source, Source)]
+    return bool(sources) and all(map(has_none, sources))
+
+
 def told(op: Op, may_lose_rows: bool = False) -> Op:
     """What is before an operator; a user-defined source there is told what the operator wants of it, and so are functions that make one
     row of each, unless tasks that fail are left out."""

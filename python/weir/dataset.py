@@ -207,8 +207,7 @@ class Dataset(Transforms, Splits, Writes, Conversions, Legacy, Exchanges, Joins)
 
     def _find_schema(self, may_run: bool = True) -> Schema | None:
         op = _without_cuts(self._op)
-        sources = [source for source in _plan.walk(op) if isinstance(source, _plan.Source)]
-        if sources and all(map(_is_nothing, sources)):
+        if _plan.is_nothing(op):
             return None
         if isinstance(op, Blocks):
             empty = _blocks.empty_of(op)
@@ -799,11 +798,6 @@ def _tells_columns(op: Op) -> bool:
     return op.is_native and not any(isinstance(source, _plan.Read) and source.format != "parquet" for source in _plan.walk(op))
 
 
-def _is_nothing(source: _plan.Source) -> bool:
-    """Neither rows nor columns."""
-    return not source.count if isinstance(source, _plan.Range) else isinstance(source, Blocks) and not source.blocks
-
-
 def _without_cuts(op: Op) -> Op:
     """The plan with the same columns without steps that only say where blocks end, and in which order they come: these would want all
     rows."""
@@ -862,7 +856,7 @@ def _columns_only(ds: Dataset, run: _run.Run) -> list[Batch]:
         return [batch_from_columns({})] * count
     if run.empty is not None:
         return [run.empty] * count
-    has_columns = ds._op.rows() != 0 or isinstance(_plan.chain(ds._op)[0], Blocks)
+    has_columns = wanted or ds._op.rows() != 0 or isinstance(_plan.chain(ds._op)[0], Blocks)
     schema = ds.schema(fetch_if_missing=ds._op.is_native) if has_columns else None
     if schema is not None and schema._batch is not None:
         return [schema._batch] * count

@@ -790,7 +790,7 @@ def test_functions_are_not_run_again_for_columns_without_rows(tmp_path):
             file.write("x")
         return row
 
-    assert weir.range(5).map(notes).filter(lambda row: False).aggregate(Count()) is None
+    assert weir.range(5).map(notes).filter(lambda row: False).aggregate(Count()) == {"count()": 0}
     assert log.read_text() == "xxxxx"
 
 
@@ -822,5 +822,10 @@ def test_aggregates_of_columns_without_rows():
         assert ds.groupby(None).count().take_all() == [{"count()": 0}] and ds.groupby("id").count().take_all() == []
         assert ds.sum("id") is None and ds.unique("id") == []
         assert ds.aggregate(Twice(), Count()) == {"twice": 0, "count()": 0}
+    made = weir.range(5).map(lambda row: row)
+    for ds in (made.filter(lambda row: False), made.filter(expr="id > 9"), made.flat_map(lambda row: []), made.groupby(None).aggregate(Sum("id", alias_name="id")).filter(expr="id > 99")):
+        assert ds.aggregate(Count(), Sum("id"), CountDistinct("id")) == {"count()": 0, "sum(id)": None, "count_distinct(id)": None}
+        assert ds.groupby(None).aggregate(Count(), Sum("id")).take_all() == [{"count()": 0, "sum(id)": None}]
+        assert ds.sum("id") is None
     for ds in (weir.range(0), weir.from_items([])):
         assert ds.aggregate(Count()) is None and ds.aggregate(Unique("id")) is None and ds.groupby(None).count().take_all() == []
