@@ -292,6 +292,17 @@ class TwiceSum(Sum):
         return 2 * accumulator
 
 
+@pytest.mark.parametrize("make", [Unique, AsList, ValueCounter], ids=lambda make: make.__name__)
+def test_a_group_that_is_too_large_is_named_with_its_size(make):
+    """Whichever bound it meets, and though what it took is free when the error is made."""
+    weir.shutdown()
+    weir.init(num_cpus=1, memory_limit="100MiB")
+    many = weir.range(6_000_000).with_column("k", weir.col("id") >= 4_500_000).with_column("t", weir.col("id").cast("string"))
+    with pytest.raises(MemoryError, match=r"operator group.* give at least .*; the group k = false has \d{7} rows or more, which take [4-9]\d\.\d MiB"):
+        many.groupby("k").aggregate(make("t")).count()
+
+
+
 def test_users_aggregations():
     ds = weir.from_items([{"k": i % 2, "x": i + 1, "s": "x" * i} for i in range(6)]).repartition(3)
     found = by_key(ds.groupby("k").aggregate(Product("x"), Longest("s"), TwiceSum("x")).take_all())

@@ -276,13 +276,12 @@ static int push_chunks(struct lane *lane, struct weir_error *err)
 	return code;
 }
 
-/* Memory did not suffice for a vector: if a row of it is a good part of that, the message says which, and how large it
+/* Memory did not suffice for a vector: if a row of it is a good part of that, the error says which, and how large it
  * is. */
 static void name_row(const struct lane *lane, const struct weir_vector *vector, int code, struct weir_error *err)
 {
 	uint64_t most = 0;
 	uint32_t largest = 0;
-	size_t length = strlen(err->message);
 	char size[24], text[48];
 
 	if (code != WEIR_E_LIMIT && code != WEIR_E_MEMORY && !(code == WEIR_E_CANCELLED && lane->refused))
@@ -303,9 +302,6 @@ static void name_row(const struct lane *lane, const struct weir_vector *vector, 
 		weir_error_at_row(err, vector->source_row + (int64_t)largest);
 	snprintf(text, sizeof(text), "the row has %s", weir_format_bytes((int64_t)most, size, sizeof(size)));
 	weir_error_at_value(err, text, strlen(text));
-	/* That of a lane that was refused goes with the run's message (perform.c). */
-	if (code != WEIR_E_CANCELLED)
-		snprintf(err->message + length, sizeof(err->message) - length, "; %s", text);
 }
 
 /* From the source to the sink; the sink's split is begun if it is not, and stays open. */
@@ -577,8 +573,11 @@ static void report(struct lane *lane, int code, const struct weir_error *err)
 
 	event.run = lane->task;
 	event.code = code;
-	if (code && code != WEIR_E_GIVE_UP && code != WEIR_E_CANCELLED && !run->error.code)
+	if (code && code != WEIR_E_GIVE_UP && code != WEIR_E_CANCELLED && !run->error.code) {
 		run->error = *err;
+		if (code == WEIR_E_LIMIT || code == WEIR_E_MEMORY)
+			weir_local_say_value(&run->error, err->value);
+	}
 	if (code == WEIR_E_CANCELLED && lane->refused && (!run->refused.code || lane->task.task < run->refused_task)) {
 		run->refused = *err;
 		run->refused_task = lane->task.task;

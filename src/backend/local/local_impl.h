@@ -359,6 +359,8 @@ void weir_local_disks_join(struct weir_local_run *run);
 int weir_local_pools_start(struct weir_local_run *run, struct weir_error *err);
 void weir_local_pools_join(struct weir_local_run *run);
 void weir_local_pool_perform(struct weir_local_run *run, const struct weir_action *action);
+/* Memory did not suffice for something that the error's value names: the message says it, too. */
+void weir_local_say_value(struct weir_error *err, const char *value);
 /* Adds to the error what the task was given that the run ends over, where it was a worker's. */
 void weir_local_add_origin(struct weir_local_run *run, const struct weir_action *end);
 /* What was given to a worker as `run`; NULL: it is forgotten. */

@@ -97,6 +97,14 @@ void weir_local_tasks_free(struct weir_local_run *run)
 	run->tasks.count = 0;
 }
 
+void weir_local_say_value(struct weir_error *err, const char *value)
+{
+	size_t size = strlen(err->message);
+
+	if (value[0])
+		snprintf(err->message + size, sizeof(err->message) - size, "; %s", value);
+}
+
 /* Where the lane stood whose request the run ended over. */
 static void add_place(struct weir_error *err, const struct weir_error *place)
 {
@@ -109,11 +117,8 @@ static void add_place(struct weir_error *err, const struct weir_error *place)
 		weir_error_at_offset(err, place->offset);
 	if (place->has_line && !place->line_in_range)
 		weir_error_at_line(err, place->line);
-	if (place->value[0]) {
-		size_t size = strlen(err->message);
-
-		snprintf(err->message + size, sizeof(err->message) - size, "; %s", place->value);
-	}
+	if (!err->value[0])
+		weir_local_say_value(err, place->value);
 }
 
 static void on_end(struct weir_local_run *run, const struct weir_action *action)

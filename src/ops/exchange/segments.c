@@ -558,9 +558,11 @@ static int bound_queues(struct segments_lane *lane, struct weir_error *err)
 
 /* ---- the step ---- */
 
-/* Where there was no memory for a large group, the message says which. */
-static int blame(const struct segments_lane *lane, int code, struct weir_error *err)
+/* Where there was no memory for a large group, the message says which. `before`: what the lane had then; a step that
+ * fails may have freed it. */
+static int blame(const struct segments_lane *lane, uint64_t before, int code, struct weir_error *err)
 {
+	uint64_t now = weir_account_used(&lane->account);
 	char text[128], bytes[24];
 
 	if (code)
@@ -569,7 +571,7 @@ static int blame(const struct segments_lane *lane, int code, struct weir_error *
 		return code;
 	snprintf(text, sizeof(text), "the group %s has %llu rows or more, which take %s", lane->text,
 		 (unsigned long long)(lane->is_open ? lane->summaries.rows : lane->text_rows),
-		 weir_format_bytes(weir_account_used(&lane->account), bytes, sizeof(bytes)));
+		 weir_format_bytes(now > before ? now : before, bytes, sizeof(bytes)));
 	weir_error_at_value(err, text, strlen(text));
 	return code;
 }
@@ -590,6 +592,7 @@ static bool is_full(const struct segments_lane *lane)
 static int push(void *object, struct weir_vector *vector, enum weir_progress *progress, struct weir_error *err)
 {
 	struct segments_lane *lane = object;
+	uint64_t before = weir_account_used(&lane->account);
 	int code = weir_segmenter_push(&lane->groups, vector, err);
 
 	for (uint32_t i = 0; i < vector->selection.count; i++)
@@ -614,12 +617,13 @@ static int push(void *object, struct weir_vector *vector, enum weir_progress *pr
 			code = put_out(lane, vector, progress, err);
 		lane->is_draining = true;
 	}
-	return blame(lane, code, err);
+	return blame(lane, before, code, err);
 }
 
 static int drain(void *object, struct weir_vector *out, enum weir_progress *progress, struct weir_error *err)
 {
 	struct segments_lane *lane = object;
+	uint64_t before = weir_account_used(&lane->account);
 	int code = WEIR_OK;
 
 	/* At the end of the split the last group ends; without keys there is one in any case. */
@@ -633,7 +637,7 @@ static int drain(void *object, struct weir_vector *out, enum weir_progress *prog
 		code = put_out(lane, out, progress, err);
 	if (!code && *progress == WEIR_NEED_INPUT)
 		lane->is_draining = false;
-	return blame(lane, code, err);
+	return blame(lane, before, code, err);
 }
 
 static void step_free(void *object)
