@@ -323,22 +323,24 @@ def without_tensor_arrays(frame: pandas.DataFrame) -> pandas.DataFrame:
     return frame
 
 
-def _dense(chunk: Any) -> Any:
-    """The tensors of a chunk without nulls as one array. pyarrow makes none of bits."""
+def dense(chunk: Any) -> Any:
+    """The tensors of a chunk without nulls as one array. pyarrow makes none of bits and times."""
     import pyarrow as pa
 
-    if not pa.types.is_boolean(chunk.type.value_type) or chunk.type.permutation not in (None, list(range(len(chunk.type.shape)))):
+    kind = chunk.type
+    if pa.types.is_integer(kind.value_type) or pa.types.is_floating(kind.value_type):
         return chunk.to_numpy_ndarray()
-    return chunk.storage.flatten().to_numpy(zero_copy_only=False).reshape(len(chunk), *chunk.type.shape)
+    tensors = chunk.storage.flatten().to_numpy(zero_copy_only=False).reshape(len(chunk), *kind.shape)
+    return tensors if kind.permutation is None else tensors.transpose(0, *(at + 1 for at in kind.permutation))
 
 
 def _fixed_rows(chunk: Any) -> list[Any]:
     """A tensor for each row of fixed shape, None where there is none: pyarrow makes an ndarray only of rows that are all there."""
     if not chunk.null_count:
-        return list(_dense(chunk)) if len(chunk) else []
+        return list(dense(chunk)) if len(chunk) else []
     if chunk.null_count == len(chunk):
         return [None] * len(chunk)
-    present = iter(_dense(type(chunk).from_storage(chunk.type, chunk.storage.drop_null())))
+    present = iter(dense(type(chunk).from_storage(chunk.type, chunk.storage.drop_null())))
     return [next(present) if valid else None for valid in chunk.is_valid().to_pylist()]
 
 

@@ -116,7 +116,7 @@ static int append_bytes(struct pyext_values *v, struct weir_builder *builder, Py
 	return code ? refuse(v, &err) : 0;
 }
 
-static int append_time(struct pyext_values *v, struct weir_builder *builder, PyObject *value)
+static int append_time(struct pyext_values *v, struct weir_builder *builder, PyObject *value, uint32_t kind)
 {
 	static const uint32_t kinds[] = {[WEIR_DATE32] = KIND_DATE,
 					 [WEIR_TIME64] = KIND_TIME,
@@ -127,6 +127,8 @@ static int append_time(struct pyext_values *v, struct weir_builder *builder, PyO
 	int64_t number;
 	int32_t days;
 
+	if (kind == KIND_MOMENT || kind == KIND_SPAN)
+		return append_numpy_time(v, builder, value);
 	if (time_read(v, value, kinds[builder->type->id], &time))
 		return -1;
 	if (builder->type->id == WEIR_DATE32) {
@@ -162,7 +164,7 @@ static int append_decimal(struct pyext_values *v, struct weir_builder *builder, 
 	return weir_builder_fixed(builder, bytes, 1, &err) ? refuse(v, &err) : 0;
 }
 
-/* Items of a buffer of numbers, each as the builder's type wants it. */
+/* Items of an array, each as the builder's type wants it. */
 static int append_buffer(struct pyext_values *v, struct weir_builder *items, PyObject *array)
 {
 	struct weir_error err = {0};
@@ -170,8 +172,10 @@ static int append_buffer(struct pyext_values *v, struct weir_builder *items, PyO
 	PyObject *list;
 	int failed = 0;
 
-	if (PyObject_GetBuffer(array, &view, PyBUF_FORMAT | PyBUF_STRIDES))
-		return -1;
+	if (PyObject_GetBuffer(array, &view, PyBUF_FORMAT | PyBUF_STRIDES)) {
+		PyErr_Clear();
+		return append_numpy_times(v, items, array);
+	}
 	if (view.ndim == 1 && buffer_id(&view) == items->type->id && PyBuffer_IsContiguous(&view, 'C')) {
 		failed = weir_builder_fixed(items, view.buf, view.shape[0], &err) ? refuse(v, &err) : 0;
 		PyBuffer_Release(&view);
@@ -282,8 +286,9 @@ static int append_struct(struct pyext_values *v, struct weir_builder *builder, P
 int build_append(struct pyext_values *v, struct weir_builder *builder, PyObject *value)
 {
 	struct weir_error err = {0};
+	uint32_t kind = value_kind(v, value);
 
-	if (value_kind(v, value) == 0)
+	if (kind == 0)
 		return weir_builder_null(builder, 1, &err) ? refuse(v, &err) : 0;
 	switch (builder->type->id) {
 	case WEIR_STRING:
@@ -295,7 +300,7 @@ int build_append(struct pyext_values *v, struct weir_builder *builder, PyObject 
 	case WEIR_TIME64:
 	case WEIR_TIMESTAMP:
 	case WEIR_DURATION:
-		return append_time(v, builder, value);
+		return append_time(v, builder, value, kind);
 	case WEIR_DECIMAL128:
 	case WEIR_DECIMAL256:
 		return append_decimal(v, builder, value);
@@ -411,7 +416,7 @@ static uint32_t top_kinds(struct pyext_values *v, PyObject *const *values, int64
 		kinds |= kind;
 		/* Nothing special comes after a plain value without making it a column of objects, but lists and
 		 * arrays. */
-		if (kind && !(kind & (KIND_TENSOR | KIND_NUMPY_TIME | KIND_LIST)))
+		if (kind && !(kind & (KIND_TENSOR | KIND_LIST)))
 			break;
 	}
 	return kinds;
@@ -451,9 +456,8 @@ int column_from_values(struct pyext_values *v, const char *name, PyObject *const
 	if (answer <= 0)
 		return answer;
 	kinds = top_kinds(v, values, count);
-	if (kinds == KIND_TENSOR || kinds == KIND_NUMPY_TIME) {
-		answer = kinds == KIND_TENSOR ? column_of_tensors(v, name, values, count, out)
-					      : column_of_numpy_times(v, values, count, out);
+	if (kinds == KIND_TENSOR) {
+		answer = column_of_tensors(v, name, values, count, out);
 		if (answer <= 0)
 			return answer;
 		return column_of_objects(v, name, values, count, out);

@@ -35,6 +35,7 @@ static int check_dtype(struct gather *g, PyObject *array)
 {
 	struct pyext_values *v = g->v;
 	PyObject *dtype = PyObject_GetAttr(array, v->names.dtype), *text = NULL;
+	struct numpy_time time;
 	const char *chars;
 	int answer = -1;
 
@@ -48,7 +49,8 @@ static int check_dtype(struct gather *g, PyObject *array)
 	chars = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
 	if (chars)
 		answer = !*chars || !strchr("biufMm", chars[1]) || strlen(chars) < 3 || !strcmp(chars + 1, "f16") ||
-					 !strcmp(chars + 1, "f12") || !times_have_unit(chars) ||
+					 !strcmp(chars + 1, "f12") ||
+					 (strchr("Mm", chars[1]) && !numpy_time_read(chars, &time)) ||
 					 PyObject_HasAttrString(array, "mask")
 				 ? 1
 				 : 0;
@@ -326,33 +328,4 @@ int column_of_tensors(struct pyext_values *v, const char *name, PyObject *const 
 	if (g.dims == 0)
 		return scalars(&g, name, out);
 	return g.same_shape ? fixed(&g, name, out) : ragged(&g, name, out);
-}
-
-/* NumPy makes one array of them, in a unit that holds all; None becomes NaT. 1: no type holds that unit
- * (picoseconds). */
-int column_of_numpy_times(struct pyext_values *v, PyObject *const *values, int64_t count, struct column_out *out)
-{
-	struct gather g = {.v = v, .values = values, .count = count};
-	PyObject *first = NULL, *list, *array;
-	bool moment;
-	int answer;
-
-	for (int64_t i = 0; is_null(first); i++)
-		first = values[i];
-	moment = PyType_IsSubtype(Py_TYPE(first), (PyTypeObject *)v->numpy.datetime64);
-	for (int64_t i = 0; i < count; i++)
-		if (!is_null(values[i]) &&
-		    PyType_IsSubtype(Py_TYPE(values[i]), (PyTypeObject *)v->numpy.datetime64) != moment)
-			return 1;
-	list = list_of(&g, Py_None);
-	array = list ? PyObject_CallFunction(v->numpy.asarray, "Os", list, moment ? "M8" : "m8") : NULL;
-	Py_XDECREF(list);
-	if (!array) {
-		/* Months and seconds have no unit in common. */
-		PyErr_Clear();
-		return 1;
-	}
-	answer = column_of_times(v, array, moment, &out->array);
-	Py_DECREF(array);
-	return answer;
 }

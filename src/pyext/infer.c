@@ -54,9 +54,9 @@ static uint32_t numpy_kind(struct pyext_values *v, PyObject *value)
 		return KIND_STR;
 	if (PyBytes_Check(value))
 		return KIND_BYTES;
-	if (is_a(value, v->numpy.datetime64) || is_a(value, v->numpy.timedelta64))
-		return KIND_NUMPY_TIME;
-	return KIND_OTHER;
+	if (is_a(value, v->numpy.datetime64))
+		return KIND_MOMENT;
+	return is_a(value, v->numpy.timedelta64) ? KIND_SPAN : KIND_OTHER;
 }
 
 static uint32_t other_kind(struct pyext_values *v, PyObject *value)
@@ -212,6 +212,14 @@ static enum infer_answer visit_bytes(struct infer *node, PyObject *value, uint32
 	return answer;
 }
 
+void infer_extent(struct infer *node, __int128 nanos)
+{
+	unsigned __int128 extent = nanos < 0 ? -(unsigned __int128)nanos : (unsigned __int128)nanos;
+
+	if (extent > node->nanos)
+		node->nanos = extent;
+}
+
 static enum infer_answer visit_time(struct pyext_values *v, struct infer *node, PyObject *value, uint32_t kind,
 				    int depth)
 {
@@ -237,6 +245,7 @@ static enum infer_answer visit_time(struct pyext_values *v, struct infer *node, 
 		time.unit = WEIR_MICRO;
 	if (time.unit > node->unit)
 		node->unit = time.unit;
+	infer_extent(node, ((__int128)time.days * 86400 + time.seconds) * 1000000000 + time.nanos);
 	return INFER_FITS;
 }
 
@@ -298,12 +307,18 @@ static enum infer_answer visit_array(struct pyext_values *v, struct infer *node,
 {
 	enum infer_answer answer = INFER_OTHER;
 	enum weir_type_id id;
+	int64_t length = 0;
 	Py_buffer view;
 	PyObject *list;
 
 	if (PyObject_GetBuffer(value, &view, PyBUF_FORMAT | PyBUF_STRIDES)) {
-		PyErr_Clear(); /* datetimes and the like */
-		return INFER_OTHER;
+		PyErr_Clear(); /* times and the like */
+		answer = need_item(node);
+		if (!answer)
+			answer = infer_numpy_times(v, node->item, value, &length);
+		node->bytes += length;
+		node->kinds |= KIND_LIST;
+		return answer;
 	}
 	id = buffer_id(&view);
 	if (view.ndim == 1 && id != WEIR_NULL) {
@@ -434,8 +449,10 @@ enum infer_answer infer_visit(struct pyext_values *v, struct infer *node, PyObje
 		return INFER_OTHER;
 	if (kind == KIND_TENSOR)
 		return visit_array(v, node, value, depth);
-	if (kind == KIND_OTHER || kind == KIND_NUMPY_TIME)
+	if (kind == KIND_OTHER)
 		return INFER_OTHER;
+	if (kind == KIND_MOMENT || kind == KIND_SPAN)
+		return infer_numpy_time(v, node, value, depth > 0);
 	node->kinds |= kind;
 	switch (kind) {
 	case KIND_INT:

@@ -12,6 +12,9 @@
  *     NumPy numbers             their own width,    list, tuple,    list of what their items are
  *                               or the wider one      set, 1-D array
  *     str, bytes (+ the other)  that of the first   dict            struct of all keys, in order of appearance
+ *     datetime64, timedelta64   numpy_time.c
+ *
+ * Times of several units have the finest one, if all of them fit it.
  */
 #ifndef WEIR_PYEXT_INFER_H
 #define WEIR_PYEXT_INFER_H
@@ -32,8 +35,9 @@ enum value_kind {
 	KIND_DECIMAL = 1 << 10,
 	KIND_LIST = 1 << 11,
 	KIND_DICT = 1 << 12,
-	KIND_TENSOR = 1 << 13,     /* arrays of one dimension or more, at the top */
-	KIND_NUMPY_TIME = 1 << 14, /* datetime64, timedelta64, at the top */
+	KIND_TENSOR = 1 << 13, /* arrays of one dimension or more, at the top */
+	KIND_MOMENT = 1 << 14, /* datetime64 */
+	KIND_SPAN = 1 << 15,   /* timedelta64 */
 };
 
 enum { INFER_DEPTH_MAX = 100 };
@@ -47,10 +51,12 @@ struct infer {
 	uint64_t magnitude; /* of the largest int */
 	bool wide_unsigned; /* past int64, from a uint64 */
 	bool naive, aware;  /* datetimes */
+	bool days, clock;   /* datetime64: whole days, parts of one */
 	enum weir_time_unit unit;
-	char zone[64];         /* of the first aware datetime */
-	int64_t digits, scale; /* decimals, before and after the point */
-	int64_t bytes;         /* str and bytes, or items of lists: does it need offsets of 64 bits? */
+	unsigned __int128 nanos; /* how far from 1970, or how long, at most */
+	char zone[64];           /* of the first aware datetime */
+	int64_t digits, scale;   /* decimals, before and after the point */
+	int64_t bytes;           /* str and bytes, or items of lists: does it need offsets of 64 bits? */
 	struct infer *item;
 	uint32_t field_count, field_capacity;
 	struct infer_field *fields;
@@ -69,6 +75,8 @@ enum infer_answer infer_visit(struct pyext_values *v, struct infer *node, PyObje
 /* NULL without an exception: no type holds all of it. A new reference. */
 const struct weir_type *infer_type(struct pyext_values *v, const struct infer *node);
 void infer_release(struct infer *node);
+/* A node has met a time so far from 1970, or so long. */
+void infer_extent(struct infer *node, __int128 nanos);
 /* Whether the exception is that a str has a lone surrogate, and so no UTF-8. Then it is cleared, and the column is one
  * of objects. */
 bool infer_is_no_text(void);
@@ -101,16 +109,27 @@ int decimal_read(struct pyext_values *v, PyObject *value, struct decimal_value *
 /* build.c */
 int build_append(struct pyext_values *v, struct weir_builder *builder, PyObject *value);
 
-/* Columns of one kind alone; 1: they are not. plain.c: floats, ints, bools, strs. gather.c: arrays, NumPy's times. */
+/* Columns of one kind alone; 1: they are not. plain.c: floats, ints, bools, strs. gather.c: arrays. */
 int column_plain(struct pyext_values *v, const char *name, PyObject *const *values, int64_t count,
 		 struct column_out *out);
 int column_of_tensors(struct pyext_values *v, const char *name, PyObject *const *values, int64_t count,
 		      struct column_out *out);
-int column_of_numpy_times(struct pyext_values *v, PyObject *const *values, int64_t count, struct column_out *out);
-/* ndarray.c. An array of datetime64 (moment) or timedelta64 in order; 1: no type holds it. */
-int column_of_times(struct pyext_values *v, PyObject *array, bool moment, struct weir_array **out);
-/* "<M8[ps]": false where no type holds such a unit. True for what is no time. */
-bool times_have_unit(const char *dtype_text);
+
+/* ndarray.c. The array in this machine's order of bytes, and in one piece. A new reference. */
+PyObject *ndarray_in_order(struct pyext_values *v, PyObject *array);
+/* An array in order as one of a type of numbers that lie as its own do. */
+struct weir_array *ndarray_numbers(struct pyext_values *v, PyObject *array, const struct weir_type *type);
+
+/* numpy_time.c */
+/* False: no type holds such a unit. */
+bool numpy_time_read(const char *dtype_text, struct numpy_time *out);
+enum infer_answer infer_numpy_time(struct pyext_values *v, struct infer *node, PyObject *value, bool nested);
+/* The items of an array inside a list or dict; OTHER for arrays of anything else, too. */
+enum infer_answer infer_numpy_times(struct pyext_values *v, struct infer *items, PyObject *array, int64_t *length);
+int append_numpy_time(struct pyext_values *v, struct weir_builder *builder, PyObject *value);
+int append_numpy_times(struct pyext_values *v, struct weir_builder *items, PyObject *array);
+/* A column, or the items of a tensor. 1: no type holds all of it. */
+int array_of_numpy_times(struct pyext_values *v, PyObject *array, struct weir_array **out);
 /* Puts column, row and type in front of the exception that is set; −1. */
 int build_failed_at(const char *name, int64_t row, PyObject *value);
 

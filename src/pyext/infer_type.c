@@ -1,4 +1,5 @@
 /* What a node has seen as one type, or none. */
+#include "arrow/value.h"
 #include "pyext/infer.h"
 
 #define IDS_UNSIGNED                                                                                                   \
@@ -64,12 +65,25 @@ static const struct weir_type *decimal_type(struct pyext_values *v, const struct
 		      &err);
 }
 
-static const struct weir_type *temporal(struct pyext_values *v, enum weir_type_id id, enum weir_time_unit unit,
-					const char *zone)
+/* Of a unit that holds the time farthest from 1970, or the longest. */
+static const struct weir_type *temporal(struct pyext_values *v, const struct infer *node, enum weir_type_id id,
+					enum weir_time_unit unit, const char *zone)
 {
 	struct weir_error err = {0};
 
+	if (node->nanos / (uint64_t)(1000000000 / weir_unit_per_second(unit)) > INT64_MAX)
+		return NULL;
 	return raised(v, weir_type_temporal(v->account, id, unit, zone, &err), &err);
+}
+
+/* Of datetime64: days alone are dates. */
+static const struct weir_type *moment_type(struct pyext_values *v, const struct infer *node)
+{
+	static const uint64_t day_nanos = UINT64_C(86400) * 1000000000;
+
+	if (!node->days || node->clock)
+		return temporal(v, node, WEIR_TIMESTAMP, node->unit, NULL);
+	return node->nanos / day_nanos > INT32_MAX ? NULL : weir_type_of(WEIR_DATE32);
 }
 
 static const struct weir_type *list_type(struct pyext_values *v, const struct infer *node)
@@ -136,13 +150,17 @@ const struct weir_type *infer_type(struct pyext_values *v, const struct infer *n
 	case KIND_DATETIME:
 		return node->aware && node->naive
 			       ? NULL
-			       : temporal(v, WEIR_TIMESTAMP, node->unit, node->aware ? node->zone : NULL);
+			       : temporal(v, node, WEIR_TIMESTAMP, node->unit, node->aware ? node->zone : NULL);
 	case KIND_DATE:
 		return weir_type_of(WEIR_DATE32);
 	case KIND_TIME:
-		return temporal(v, WEIR_TIME64, WEIR_MICRO, NULL);
+		return temporal(v, node, WEIR_TIME64, WEIR_MICRO, NULL);
 	case KIND_DELTA:
-		return temporal(v, WEIR_DURATION, node->unit == WEIR_NANO ? WEIR_NANO : WEIR_MICRO, NULL);
+		return temporal(v, node, WEIR_DURATION, node->unit == WEIR_NANO ? WEIR_NANO : WEIR_MICRO, NULL);
+	case KIND_MOMENT:
+		return moment_type(v, node);
+	case KIND_SPAN:
+		return temporal(v, node, WEIR_DURATION, node->unit, NULL);
 	case KIND_LIST:
 		return list_type(v, node);
 	case KIND_DICT:

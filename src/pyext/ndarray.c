@@ -2,7 +2,7 @@
  * other layouts are put in order by NumPy first.
  *
  *     b, i, u, f          bool (packed into bits), numbers          2-D and more: tensors of a fixed shape
- *     M8, m8              timestamp (days: date32), duration; NaT is null
+ *     M8, m8              numpy_time.c
  *     U, S, O, masked     by their values, as a list
  *     the rest            objects
  */
@@ -76,7 +76,7 @@ static struct weir_array *packed_bools(struct pyext_values *v, PyObject *array)
 	return flat_array(v, weir_type_of(WEIR_BOOL), view.len, &values);
 }
 
-static struct weir_array *numbers(struct pyext_values *v, PyObject *array, const struct weir_type *type)
+struct weir_array *ndarray_numbers(struct pyext_values *v, PyObject *array, const struct weir_type *type)
 {
 	struct weir_buffer values = {0};
 	int64_t count;
@@ -84,188 +84,6 @@ static struct weir_array *numbers(struct pyext_values *v, PyObject *array, const
 	if (borrow(v, array, type->byte_width, &values, &count))
 		return NULL;
 	return flat_array(v, type, count, &values);
-}
-
-/* ---- times ---- */
-
-/* "<M8[ns]": the unit, as NumPy writes it; empty for one without. */
-static void unit_text(const char *dtype_text, char *out, size_t size)
-{
-	const char *open = strchr(dtype_text, '[');
-	size_t length = open ? strcspn(open + 1, "]") : 0;
-
-	snprintf(out, size, "%.*s", (int)length, open ? open + 1 : "");
-}
-
-static int unit_of(PyObject *dtype, struct pyext_values *v, char *out, size_t size)
-{
-	PyObject *text = PyObject_GetAttr(dtype, v->names.str);
-	const char *chars = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
-
-	if (chars)
-		unit_text(chars, out, size);
-	Py_XDECREF(text);
-	return chars ? 0 : -1;
-}
-
-/* NaT is null. */
-static int nat_to_null(struct pyext_values *v, struct weir_array *array)
-{
-	const int64_t *data = (const int64_t *)array->buffers[1].data;
-	struct weir_error err = {0};
-	uint8_t *bits = NULL;
-
-	for (int64_t i = 0; i < array->length; i++) {
-		if (data[i] != INT64_MIN)
-			continue;
-		if (!bits) {
-			if (weir_buffer_new(v->account, weir_bits_size(array->length), &array->buffers[0], &bits, &err))
-				return refuse(v, &err);
-			memset(bits, 0xff, weir_bits_size(array->length));
-		}
-		weir_bit_clear(bits, i);
-		array->null_count++;
-	}
-	return 0;
-}
-
-/* Days of 64 bits as those of 32. 1: one does not fit. */
-static int to_days(struct pyext_values *v, struct weir_array **array)
-{
-	const int64_t *from = (const int64_t *)(*array)->buffers[1].data;
-	int64_t count = (*array)->length;
-	struct weir_error err = {0};
-	struct weir_buffer values;
-	struct weir_array *days;
-	uint8_t *data;
-
-	if (weir_buffer_new(v->account, (uint64_t)count * 4, &values, &data, &err))
-		return refuse(v, &err);
-	for (int64_t i = 0; i < count; i++) {
-		if (from[i] != INT64_MIN && from[i] != (int32_t)from[i]) {
-			weir_buffer_release(&values);
-			return 1;
-		}
-		((int32_t *)data)[i] = from[i] == INT64_MIN ? 0 : (int32_t)from[i];
-	}
-	days = flat_array(v, weir_type_of(WEIR_DATE32), count, &values);
-	if (!days)
-		return -1;
-	days->buffers[0] = weir_buffer_ref(&(*array)->buffers[0]);
-	days->null_count = (*array)->null_count;
-	weir_array_unref(*array);
-	*array = days;
-	return 0;
-}
-
-/* Which of Arrow's units holds NumPy's, and what to convert to first: "" for nothing. False: none does. A multiple
- * ("25us") is held by the unit that it is one of. */
-static bool time_plan(bool moment, const char *unit, const char **convert, enum weir_time_unit *out, bool *days)
-{
-	static const char *const same[UNIT_COUNT] = {"s", "ms", "us", "ns"};
-	static const char *const single[2][UNIT_COUNT] = {{"m8[s]", "m8[ms]", "m8[us]", "m8[ns]"},
-							  {"M8[s]", "M8[ms]", "M8[us]", "M8[ns]"}};
-	size_t digits = strspn(unit, "0123456789");
-
-	unit += digits;
-	*convert = "";
-	*days = false;
-	*out = WEIR_SECOND;
-	for (int i = 0; i < UNIT_COUNT; i++)
-		if (!strcmp(unit, same[i])) {
-			*out = (enum weir_time_unit)i;
-			*convert = digits ? single[moment][i] : "";
-			return true;
-		}
-	if (moment && !digits && !strcmp(unit, "D")) {
-		*days = true;
-		return true;
-	}
-	if (moment && (!strcmp(unit, "Y") || !strcmp(unit, "M") || !strcmp(unit, "W") || !strcmp(unit, "D"))) {
-		*convert = "M8[D]";
-		*days = true;
-		return true;
-	}
-	/* Hours are whole seconds. A moment without a unit ("generic") is NaT; a difference is a number of nobody knows
-	 * what. */
-	if (!*unit && !moment)
-		return false;
-	if (!strcmp(unit, "h") || !strcmp(unit, "m") || !strcmp(unit, "D") || !strcmp(unit, "W") || !*unit) {
-		*convert = moment ? "M8[s]" : "m8[s]";
-		return true;
-	}
-	return false;
-}
-
-/* 1: no type holds it. */
-static int times(struct pyext_values *v, PyObject *array, PyObject *dtype, bool moment, struct weir_array **out)
-{
-	struct weir_error err = {0};
-	const struct weir_type *type;
-	PyObject *converted = NULL, *whole = NULL;
-	enum weir_time_unit unit;
-	const char *convert;
-	char text[32];
-	bool days;
-	int answer = -1;
-
-	if (unit_of(dtype, v, text, sizeof(text)))
-		return -1;
-	if (!time_plan(moment, text, &convert, &unit, &days))
-		return 1;
-	if (*convert)
-		converted = PyObject_CallMethod(array, "astype", "s", convert);
-	else
-		Py_INCREF(converted = array);
-	if (converted)
-		whole = PyObject_CallMethodObjArgs(converted, v->names.view, v->numpy.int64_name, NULL);
-	Py_XDECREF(converted);
-	if (!whole)
-		return -1;
-	*out = numbers(v, whole, weir_type_of(WEIR_INT64));
-	Py_DECREF(whole);
-	if (!*out || nat_to_null(v, *out))
-		goto out;
-	if (days) {
-		answer = to_days(v, out);
-		goto out;
-	}
-	type = weir_type_temporal(v->account, moment ? WEIR_TIMESTAMP : WEIR_DURATION, unit, NULL, &err);
-	if (type) {
-		weir_type_unref((*out)->type);
-		(*out)->type = type;
-		answer = 0;
-	} else {
-		refuse(v, &err);
-	}
-out:
-	if (answer) {
-		weir_array_unref(*out);
-		*out = NULL;
-	}
-	return answer;
-}
-
-int column_of_times(struct pyext_values *v, PyObject *array, bool moment, struct weir_array **out)
-{
-	PyObject *dtype = PyObject_GetAttr(array, v->names.dtype);
-	int answer = dtype ? times(v, array, dtype, moment, out) : -1;
-
-	Py_XDECREF(dtype);
-	return answer;
-}
-
-bool times_have_unit(const char *dtype_text)
-{
-	enum weir_time_unit unit;
-	const char *convert;
-	char text[32];
-	bool days;
-
-	if (dtype_text[1] != 'M' && dtype_text[1] != 'm')
-		return true;
-	unit_text(dtype_text, text, sizeof(text));
-	return time_plan(dtype_text[1] == 'M', text, &convert, &unit, &days);
 }
 
 /* ---- shapes ---- */
@@ -343,25 +161,25 @@ static char kind_of(struct pyext_values *v, PyObject *dtype)
 	return kind;
 }
 
-/* The array in this machine's order of bytes, and in one piece. A new reference. */
-static PyObject *in_order(struct pyext_values *v, PyObject *array, PyObject *dtype)
+PyObject *ndarray_in_order(struct pyext_values *v, PyObject *array)
 {
-	PyObject *native = PyObject_GetAttr(dtype, v->names.isnative), *turned = NULL, *other, *result;
+	PyObject *dtype = PyObject_GetAttr(array, v->names.dtype), *native = NULL, *other, *turned = NULL;
+	PyObject *result = NULL;
 
-	if (!native)
-		return NULL;
+	if (dtype)
+		native = PyObject_GetAttr(dtype, v->names.isnative);
 	if (native == Py_False) {
 		other = PyObject_CallMethod(dtype, "newbyteorder", "s", "=");
 		turned = other ? PyObject_CallMethodObjArgs(array, v->names.astype, other, NULL) : NULL;
 		Py_XDECREF(other);
-		if (!turned) {
-			Py_DECREF(native);
-			return NULL;
-		}
+	} else if (native) {
+		turned = Py_NewRef(array);
 	}
-	Py_DECREF(native);
-	result = PyObject_CallFunctionObjArgs(v->numpy.ascontiguousarray, turned ? turned : array, NULL);
+	if (turned)
+		result = PyObject_CallFunctionObjArgs(v->numpy.ascontiguousarray, turned, NULL);
 	Py_XDECREF(turned);
+	Py_XDECREF(native);
+	Py_XDECREF(dtype);
 	return result;
 }
 
@@ -403,11 +221,11 @@ static int column_of_any(struct pyext_values *v, const char *name, PyObject *arr
 		answer = by_values(v, name, array, !masked && !strchr("USO", kind), out);
 		goto out;
 	}
-	whole = in_order(v, array, dtype);
+	whole = ndarray_in_order(v, array);
 	if (!whole)
 		goto out;
 	if (kind == 'M' || kind == 'm') {
-		answer = times(v, whole, dtype, kind == 'M', &items);
+		answer = array_of_numpy_times(v, whole, &items);
 	} else if (kind == 'b') {
 		items = packed_bools(v, whole);
 		answer = items ? 0 : -1;
@@ -415,7 +233,7 @@ static int column_of_any(struct pyext_values *v, const char *name, PyObject *arr
 		enum weir_type_id id = buffer_id(&view);
 
 		PyBuffer_Release(&view);
-		items = id == WEIR_NULL ? NULL : numbers(v, whole, weir_type_of(id));
+		items = id == WEIR_NULL ? NULL : ndarray_numbers(v, whole, weir_type_of(id));
 		answer = items ? 0 : id == WEIR_NULL ? 1 : -1; /* long double */
 	}
 	if (answer == 1) {

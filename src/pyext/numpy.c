@@ -4,7 +4,7 @@
  *     numbers            view; integers with nulls: float64 and NaN; floats with nulls: a copy with NaN
  *     bool               bytes of bits; with nulls: objects
  *     timestamp, date    datetime64 of the unit (date32: days), NaT; duration: timedelta64
- *     null               float32 NaN
+ *     null               float32 NaN; in lists objects
  *     list               objects: 1-D arrays, slices of one array of all items
  *     fixed_size_list    (rows, size, …) over the items; with nulls of its own: objects
  *     struct             objects: dicts in which lists are arrays
@@ -256,9 +256,13 @@ static PyObject *lists(const struct numpy_request *request, const struct weir_ar
 	const uint8_t *validity = array->buffers[0].data;
 	int64_t first = array->offset + at, from = count ? list_offset(array, first) : 0;
 	int64_t to = count ? list_offset(array, first + count) : 0;
-	PyObject *items = numpy_array(request, array->children[0], from, to - from), *result = NULL;
+	struct numpy_request inside = *request;
+	PyObject *items, *result = NULL;
 	Py_buffer view;
 
+	if (inside.place == AT_TOP)
+		inside.place = IN_LIST;
+	items = numpy_array(&inside, array->children[0], from, to - from);
 	if (items)
 		result = numpy_objects_new(request->v, count, &view);
 	if (!result)
@@ -366,8 +370,11 @@ static PyObject *structs(const struct numpy_request *request, const struct weir_
 {
 	struct pyext_values *v = request->v;
 	PyObject *result = objects(v, array, at, count);
+	struct numpy_request inside = *request;
 	Py_buffer view;
 	int failed = 0;
+
+	inside.place = IN_DICT;
 
 	if (!result || PyObject_GetBuffer(result, &view, PyBUF_WRITABLE | PyBUF_FORMAT | PyBUF_ND)) {
 		Py_XDECREF(result);
@@ -381,7 +388,7 @@ static PyObject *structs(const struct numpy_request *request, const struct weir_
 		if (id != WEIR_LIST_TYPE && id != WEIR_LARGE_LIST && id != WEIR_FIXED_LIST && id != WEIR_STRUCT)
 			continue;
 		key = PyUnicode_InternFromString(array->type->fields[c].name);
-		failed = !key || put_fields(request, child, array->offset + at, count, key, view.buf) ? -1 : 0;
+		failed = !key || put_fields(&inside, child, array->offset + at, count, key, view.buf) ? -1 : 0;
 		Py_XDECREF(key);
 	}
 	PyBuffer_Release(&view);
@@ -418,7 +425,7 @@ PyObject *numpy_array(const struct numpy_request *request, const struct weir_arr
 
 	switch (type->id) {
 	case WEIR_NULL:
-		return null_column(v, count);
+		return request->place == AT_TOP ? null_column(v, count) : objects(v, array, at, count);
 	case WEIR_BOOL:
 		return has_nulls(array, at, count) ? objects(v, array, at, count) : bools(v, array, at, count);
 	case WEIR_INT8:
@@ -441,6 +448,8 @@ PyObject *numpy_array(const struct numpy_request *request, const struct weir_arr
 	case WEIR_DATE64:
 		return fixed(request, array, at, count, v->numpy.time_dtypes[WEIR_MILLI]);
 	case WEIR_TIMESTAMP:
+		if (request->place == IN_DICT && type->unit != WEIR_NANO)
+			return objects(v, array, at, count);
 		return fixed(request, array, at, count, v->numpy.time_dtypes[type->unit]);
 	case WEIR_DURATION:
 		return fixed(request, array, at, count, v->numpy.delta_dtypes[type->unit]);

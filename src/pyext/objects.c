@@ -196,6 +196,7 @@ int pyext_values_visit(struct pyext_values *v, visitproc visit, void *arg)
 	Py_VISIT(d->timezone);
 	Py_VISIT(d->timestamp);
 	Py_VISIT(d->pandas_delta);
+	Py_VISIT(v->times_dtype);
 	Py_VISIT(v->decimal);
 	Py_VISIT(v->zones);
 	Py_VISIT(v->dumps);
@@ -224,6 +225,7 @@ void values_clear(struct pyext_values *v)
 	Py_CLEAR(d->pandas_delta);
 	Py_CLEAR(d->nat);
 	d->pandas_tried = false;
+	Py_CLEAR(v->times_dtype);
 	Py_CLEAR(v->decimal);
 	Py_CLEAR(v->zones);
 	Py_CLEAR(v->dumps);

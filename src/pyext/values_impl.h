@@ -5,6 +5,7 @@
  *     stream.c   Arrow streams of batches that Python makes
  *     arrow.c    capsules, in and out                   columns.c  arrays of any library → columns
  *     numpy.c    columns → NumPy                        objects.c  modules and types, imported at first use
+ *     numpy_time.c  its datetime64 and timedelta64 → values and types
  *     rows.c     rows → dicts, mappings → columns       tensor.c   the two tensor extension types
  *     scalar.c   plain values → Python                  time.c     the same for dates and times
  *
@@ -35,6 +36,16 @@ struct numpy_objects {
 	PyObject *time_dtypes[UNIT_COUNT], *delta_dtypes[UNIT_COUNT];
 };
 
+/* What the values of a dtype of times count (numpy_time.c). */
+struct numpy_time {
+	bool moment;   /* datetime64 */
+	bool days;     /* in days, not in `unit` */
+	bool nameless; /* no unit: NaT, or a number of nobody knows what */
+	enum weir_time_unit unit;
+	int64_t months; /* in months: how many; 0 */
+	int64_t factor; /* a count is so many */
+};
+
 struct datetime_objects {
 	PyObject *datetime, *date, *time, *timedelta, *timezone; /* types */
 	PyObject *utc, *epoch, *epoch_utc, *epoch_date;
@@ -61,6 +72,8 @@ struct pyext_values {
 	PyObject *batch_type, *buffer_type;
 	struct numpy_objects numpy;
 	struct datetime_objects datetime;
+	PyObject *times_dtype; /* of the times read last, which are like the next ones; may be NULL */
+	struct numpy_time times;
 	PyObject *decimal; /* the type */
 	PyObject *zones;   /* dict: zone text → tzinfo */
 	PyObject *dumps, *loads;
@@ -128,6 +141,9 @@ struct numpy_request {
 	struct pyext_values *v;
 	struct api_keeper *keeper;
 	bool writable;
+	/* As pyarrow has them, nulls alone are None in lists and NaN elsewhere, and moments in lists inside dicts are
+	 * datetimes. */
+	enum numpy_place { AT_TOP, IN_LIST, IN_DICT } place;
 };
 PyObject *numpy_array(const struct numpy_request *request, const struct weir_array *array, int64_t at, int64_t count);
 PyObject *numpy_column(const struct numpy_request *request, const struct weir_field *field,

@@ -7,7 +7,10 @@ from parity import case
 COLUMNS = ["[1, 2]", "[1, None]", "[1.5, None]", "[float('nan'), 1.0]", "[True, False]", "[True, None]", "['a', None]", "[b'x', None]",
            "[[1, 2], [3]]", "[[1, 2], [3, 4]]", "[[], None]", "[{'k': 1}, {'k': None}]", "[d(2024, 1, 2), None]", "[D('1.5'), D('2')]", "[day(2024, 1, 2), None]",
            "[None, None]", "[np.int8(1), np.int8(2)]", "[np.float32(0.5), None]", "[np.zeros((2, 2)), np.ones((2, 2))]", "[np.arange(2), np.arange(3)]",
-           "[2**40, -1]", "['', 'ä€']", "[td(seconds=1), None]", "[d(2024, 1, 2, 3, 4, 5, 678900), d(1960, 1, 1)]"]
+           "[2**40, -1]", "['', 'ä€']", "[td(seconds=1), None]", "[d(2024, 1, 2, 3, 4, 5, 678900), d(1960, 1, 1)]",
+           "[[np.datetime64(5, 's')], [None]]", "[{'k': np.datetime64(5, 'ms')}, {'k': np.datetime64('NaT', 'ms')}]", "[[{'k': np.timedelta64(5, 'us')}]]",
+           "[{'k': [np.timedelta64(5, 's')]}]", "[{'k': np.array([5, 'NaT'], 'M8[us]')}]", "[{'k': np.datetime64(5, 'D')}]", "[[np.datetime64(5, 's'), np.datetime64(5, 'ms')]]",
+           "[np.zeros((2, 2), 'M8[s]')]", "[np.zeros(2, 'm8[ms]'), np.zeros(3, 'm8[ms]')]"]
 
 
 def values(text):

@@ -90,6 +90,25 @@ INFERRED = [
     ([np.datetime64("2020-01-01T05", "h")], "timestamp[s]", [dt.datetime(2020, 1, 1, 5)]),
     ([np.timedelta64(3, "s")], "duration[s]", [dt.timedelta(seconds=3)]),
     ([np.timedelta64(3, "D")], "duration[s]", [dt.timedelta(days=3)]),
+    ([np.timedelta64("NaT"), np.timedelta64(3, "m")], "duration[s]", [None, dt.timedelta(minutes=3)]),
+    ([np.datetime64("2020-01", "M"), np.datetime64("1969", "Y")], "date32[day]", [dt.date(2020, 1, 1), dt.date(1969, 1, 1)]),
+    ([np.datetime64("2020-01-01", "D"), np.datetime64(5, "25ms")], "timestamp[ms]",
+     [dt.datetime(2020, 1, 1), dt.datetime(1970, 1, 1, 0, 0, 0, 125000)]),
+    ([[np.datetime64("2020-01-01", "s")], [None], [np.datetime64("NaT", "s")]], "list<item: timestamp[s]>",
+     [[dt.datetime(2020, 1, 1)], [None], [None]]),
+    ([{"t": np.datetime64(5, "ms"), "d": [np.timedelta64(-7, "us")]}], "struct<t: timestamp[ms], d: list<item: duration[us]>>",
+     [{"t": dt.datetime(1970, 1, 1, 0, 0, 0, 5000), "d": [dt.timedelta(microseconds=-7)]}]),
+    ([[{"t": np.timedelta64(3, "s")}]], "list<item: struct<t: duration[s]>>", [[{"t": dt.timedelta(seconds=3)}]]),
+    ([{"t": np.array([1, "NaT", 3], "M8[us]")[::-2]}], "struct<t: list<item: timestamp[us]>>",
+     [{"t": [dt.datetime(1970, 1, 1, 0, 0, 0, 3), dt.datetime(1970, 1, 1, 0, 0, 0, 1)]}]),
+    ([{"t": np.array([1, 2], ">m8[s]")}, {"t": [np.timedelta64(3, "s")]}], "struct<t: list<item: duration[s]>>",
+     [{"t": [dt.timedelta(seconds=1), dt.timedelta(seconds=2)]}, {"t": [dt.timedelta(seconds=3)]}]),
+    ([{"t": np.datetime64("2020-01-01")}], OBJECT),
+    ([[np.timedelta64(3, "h")]], OBJECT),
+    ([[np.datetime64(5, "25ms")]], OBJECT),
+    ([[np.datetime64(5, "s"), np.datetime64(5, "ms")]], OBJECT),
+    ([[np.datetime64(5, "s"), dt.datetime(2020, 1, 1)]], OBJECT),
+    ([[np.datetime64(5, "s"), np.timedelta64(5, "s")]], OBJECT),
     ([dt.datetime(2020, 1, 1)], "timestamp[s]"),
     ([dt.datetime(2020, 1, 1, 0, 0, 0, 5000)], "timestamp[ms]"),
     ([dt.datetime(2020, 1, 1, 0, 0, 0, 5), None, dt.datetime(1, 1, 1)], "timestamp[us]"),
@@ -628,6 +647,43 @@ def test_units_of_time_that_no_type_holds_are_objects():
         assert extension(batch) == OBJECT
         for row, wanted in zip(batch.rows(), values, strict=True):
             np.testing.assert_array_equal(row["x"], wanted)
+
+
+FAR = [
+    [np.datetime64("9999-01-02", "s"), np.datetime64(7, "ns")],
+    [np.timedelta64(2**62, "s"), np.timedelta64(1, "ns")],
+    [np.datetime64(2**62, "h")],
+    [np.timedelta64(-(2**60), "W")],
+    [np.datetime64(2**60, "Y")],
+]
+
+
+@pytest.mark.parametrize("values", FAR, ids=lambda values: repr(values[0])[:40])
+def test_times_that_one_unit_does_not_hold_are_objects(values):
+    """Where NumPy wraps around, and gives a time of another century."""
+    got_type, got = column(values)
+    assert (got_type, got, [type(v) for v in got]) == (OBJECT, values, [type(v) for v in values])
+    if len(values) == 1:
+        array = np.array(values)
+        assert _weir.batch_from_columns({"c": array}).rows()[0]["c"] == values[0]
+        assert (_weir.batch_from_columns({"c": array.reshape(1, 1)}).rows()[0]["c"] == array).all()
+
+
+def test_pandas_times_that_one_unit_does_not_hold_are_objects():
+    pd = pytest.importorskip("pandas")
+    for values in ([dt.datetime(1, 1, 1), pd.Timestamp(7)], [[dt.datetime(1, 1, 1)], [pd.Timestamp(7)]], [{"t": dt.timedelta(999999999)}, {"t": pd.Timedelta(7)}]):
+        assert column(values) == (OBJECT, values)
+
+
+def test_the_longest_time_of_a_unit():
+    for unit in ("s", "ms", "us", "ns"):
+        for kind in ("M8", "m8"):
+            values = np.array([2**63 - 1, -(2**63) + 1], "i8").view(f"{kind}[{unit}]")
+            for given in (list(values), [list(values)]):
+                batch = _weir.batch_from_columns({"c": given})
+                assert extension(batch) == ""
+                back = batch.numpy()["c"]
+                np.testing.assert_array_equal(back[0] if back.dtype == object else back, values)
 
 
 @pytest.mark.parametrize("unit, whole", [("7s", "s"), ("25us", "us"), ("10ns", "ns"), ("100ms", "ms")])

@@ -140,7 +140,9 @@ def _from_chunk(chunk: Any, shape: tuple[Any, ...], is_fixed: bool) -> Any:
     import pyarrow as pa
 
     if isinstance(chunk.type, pa.FixedShapeTensorType):
-        return chunk.to_numpy_ndarray()
+        from weir._formats import dense
+
+        return dense(chunk)
     values = chunk.to_numpy(zero_copy_only=False)
     if is_fixed and values.dtype == object:
         values = np.stack(values)
