@@ -251,8 +251,13 @@ def _result(item: Any, column: Merged | None, rows: int) -> Any:
     if bounds is None:
         return math.nan  # there are values, and all are NaN
     if item._function == "absmax":
-        return max(map(abs, bounds))
+        return max(map(magnitude, bounds))
     return bounds[0] if item._function == "min" else bounds[1]
+
+
+def magnitude(value: Any) -> Any:
+    """abs() rounds a Decimal to the digits of the program's context."""
+    return value.copy_abs() if isinstance(value, decimal.Decimal) else abs(value)
 
 
 class Merged:

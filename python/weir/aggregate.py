@@ -493,8 +493,10 @@ class AbsMax(_OwnColumn):
         super().__init__(on, ignore_nulls, alias_name, zero_factory)
 
     def aggregate_block(self, block: Block) -> Any:
+        from weir._aggregate import magnitude
+
         values = self._known(block)
-        return None if values is None else max([abs(value) for value in values if value == value], default=math.nan)
+        return None if values is None else max([magnitude(value) for value in values if value == value], default=math.nan)
 
     def combine(self, current_accumulator: Any, new: Any) -> Any:
         return max(current_accumulator, new)

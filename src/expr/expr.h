@@ -47,6 +47,8 @@ int weir_expr_substitute(const struct weir_expr *expr, const struct weir_expr *(
 			 void *context, struct weir_account *account, struct weir_expr **out, struct weir_error *err);
 /* Splits at top-level `and`. Calls visit with borrowed sub-expressions; clone what is kept. */
 int weir_expr_conjuncts(const struct weir_expr *expr, int (*visit)(void *, const struct weir_expr *), void *context);
+/* The name of an expression that is a column and nothing else; NULL of others. */
+const char *weir_expr_column_name(const struct weir_expr *expr);
 uint32_t weir_expr_depth(const struct weir_expr *expr); /* levels, at most WEIR_EXPR_DEPTH_MAX */
 
 /* Builders (build.c), for the C API and Python: each consumes its operands (on failure too) and returns NULL with err

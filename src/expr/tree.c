@@ -254,6 +254,11 @@ int weir_expr_conjuncts(const struct weir_expr *expr, int (*visit)(void *, const
 	return 0;
 }
 
+const char *weir_expr_column_name(const struct weir_expr *expr)
+{
+	return expr->kind == WEIR_EXPR_COLUMN ? expr->name : NULL;
+}
+
 uint32_t weir_expr_depth(const struct weir_expr *expr)
 {
 	return expr->depth;

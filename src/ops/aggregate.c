@@ -225,41 +225,46 @@ static int put_scalar(const struct weir_scalar *value, struct weir_builder *out,
 	return weir_builder_fixed(out, stored, 1, err);
 }
 
-/* The greater of two magnitudes; that of the smallest integer has no place in its type. */
+bool weir_aggregate_absmax(enum weir_summary_kind kind, const struct weir_type *type, struct weir_scalar *least,
+			   struct weir_scalar *greatest, const struct weir_scalar **out)
+{
+	struct weir_scalar *bounds[] = {least, greatest};
+	struct weir_int256 wide;
+
+	for (int i = 0; i < 2; i++) {
+		struct weir_scalar *bound = bounds[i];
+
+		switch (kind) {
+		case WEIR_SUMMARY_REAL:
+			bound->real = fabs(bound->real);
+			break;
+		case WEIR_SUMMARY_DECIMAL:
+			wide = weir_int256_load(bound->decimal, 32);
+			wide = weir_int256_negative(&wide) ? weir_int256_negate(&wide) : wide;
+			memcpy(bound->decimal, &wide, sizeof(wide));
+			break;
+		default:
+			if (type->id == WEIR_BOOL || type->id == WEIR_UINT64)
+				break;
+			if (bound->integer == INT64_MIN)
+				return false;
+			bound->integer = bound->integer < 0 ? -bound->integer : bound->integer;
+			bound->type = type;
+		}
+	}
+	*out = weir_scalar_compare(least, greatest) > 0 ? least : greatest;
+	return true;
+}
+
 static int put_absmax(const struct weir_aggregate_item *item, const struct weir_summary *summary,
-		      struct weir_builder *out, struct weir_error *err)
+		      const struct weir_type *type, struct weir_builder *out, struct weir_error *err)
 {
 	struct weir_scalar least = summary->least.value, greatest = summary->greatest.value;
-	struct weir_int256 low, high;
+	const struct weir_scalar *result;
 
-	switch (weir_summary_kind(summary->type)) {
-	case WEIR_SUMMARY_REAL:
-		least.real = fabs(least.real);
-		greatest.real = fabs(greatest.real);
-		break;
-	case WEIR_SUMMARY_DECIMAL:
-		low = weir_int256_load(least.decimal, 32);
-		high = weir_int256_load(greatest.decimal, 32);
-		low = weir_int256_negative(&low) ? weir_int256_negate(&low) : low;
-		high = weir_int256_negative(&high) ? weir_int256_negate(&high) : high;
-		memcpy(least.decimal, &low, sizeof(low));
-		memcpy(greatest.decimal, &high, sizeof(high));
-		break;
-	default:
-		if (summary->type->id == WEIR_BOOL || summary->type->id == WEIR_UINT64)
-			break;
-		if (least.integer < 0) {
-			int64_t end = summary->type->byte_width == 8
-					      ? INT64_MIN
-					      : -((int64_t)1 << (summary->type->byte_width * 8 - 1));
-
-			if (least.integer == end)
-				return overflow(item, err);
-			least.integer = -least.integer;
-		}
-		greatest.integer = greatest.integer < 0 ? -greatest.integer : greatest.integer;
-	}
-	return put_scalar(weir_scalar_compare(&least, &greatest) > 0 ? &least : &greatest, out, err);
+	if (!weir_aggregate_absmax(weir_summary_kind(summary->type), type, &least, &greatest, &result))
+		return overflow(item, err);
+	return put_scalar(result, out, err);
 }
 
 int weir_aggregate_put(const struct weir_aggregate_item *item, const struct weir_summaries *summaries, bool with_nulls,
@@ -298,7 +303,7 @@ int weir_aggregate_put(const struct weir_aggregate_item *item, const struct weir
 			return put_scalar(&nan, out, err);
 		}
 		if (item->function == WEIR_ABSMAX)
-			return put_absmax(item, summary, out, err);
+			return put_absmax(item, summary, type, out, err);
 		return put_scalar(item->function == WEIR_MIN ? &summary->least.value : &summary->greatest.value, out,
 				  err);
 	}

@@ -1,6 +1,8 @@
 /* What aggregate and summarise share: the words, and a lane's summaries. */
 #include "ops/aggregate.h"
 
+#include "ops/ops_impl.h"
+
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -373,6 +375,12 @@ static bool is_defined(enum weir_aggregate_function function, const struct weir_
 	}
 }
 
+/* What it gives holds no values of its column. */
+static bool only_counts(enum weir_aggregate_function function)
+{
+	return function == WEIR_COUNT || function == WEIR_COUNT_DISTINCT || function == WEIR_MISSING_PERCENT;
+}
+
 int weir_aggregates_check(const struct weir_aggregates *aggregates, const struct weir_schema *schema,
 			  struct weir_error *err)
 {
@@ -388,6 +396,9 @@ int weir_aggregates_check(const struct weir_aggregates *aggregates, const struct
 			return code;
 		if (!item->column)
 			continue;
+		if (!only_counts(item->function) &&
+		    weir_op_check_no_objects(schema, &item->column, 1, "can only be counted", err))
+			return err->code;
 		type = weir_type_values(schema->fields[column].type);
 		defined = is_defined(item->function, type);
 		if (!defined) {
@@ -492,6 +503,9 @@ const struct weir_type *weir_aggregate_type(struct weir_account *account, const 
 		return weir_type_of(WEIR_DOUBLE);
 	if (item->function == WEIR_MEAN)
 		return weir_type_temporal(account, WEIR_DURATION, weir_mean_unit(type->unit), NULL, err);
+	/* The magnitude of the least int8 is 128, which an int8 cannot hold. */
+	if (item->function == WEIR_ABSMAX && weir_type_is_integer(type) && weir_type_is_signed(type))
+		return weir_type_of(WEIR_INT64);
 	if (item->function != WEIR_SUM || type->id == WEIR_DURATION)
 		return weir_type_ref(type);
 	return type_of_sum(account, type, err);

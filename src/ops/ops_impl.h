@@ -89,5 +89,8 @@ int weir_op_needs_names(const struct weir_schema *schema, const char *const *nam
 /* They are there, and of types that fit; the error ends in `why_not`. */
 int weir_op_check_types(const struct weir_schema *schema, const char *const *names, uint32_t count,
 			bool (*fits)(const struct weir_type *type), const char *why_not, struct weir_error *err);
+/* None of them, which are there, holds Python objects: their bytes are pickles, which tell nothing but equality. */
+int weir_op_check_no_objects(const struct weir_schema *schema, const char *const *names, uint32_t count,
+			     const char *why_not, struct weir_error *err);
 
 #endif

@@ -268,6 +268,18 @@ static int mark_tensor(struct weir_op_env *env, struct weir_field *field, struct
 	return WEIR_OK;
 }
 
+/* A column by another name is still a tensor, or one of Python objects. */
+static struct weir_metadata metadata_of_column(const struct weir_expr *expr, const struct weir_schema *input,
+					       const struct weir_type *type)
+{
+	const char *name = weir_expr_column_name(expr);
+
+	for (uint32_t i = 0; name && i < input->field_count; i++)
+		if (!strcmp(input->fields[i].name, name) && weir_type_equal(input->fields[i].type, type, false))
+			return input->fields[i].metadata;
+	return (struct weir_metadata){0};
+}
+
 /* node->schema from the outputs. */
 static int set_schema(struct weir_op_env *env, struct weir_node *node, struct weir_error *err)
 {
@@ -296,6 +308,8 @@ static int set_schema(struct weir_op_env *env, struct weir_node *node, struct we
 			.name = output->name, .type = weir_type_ref(weir_program_type(program)), .nullable = true};
 		if (weir_program_is_vector(program))
 			code = mark_tensor(env, &fields[i], err);
+		else
+			fields[i].metadata = metadata_of_column(output->expr, input, fields[i].type);
 		weir_program_free(program);
 	}
 	if (!code) {

@@ -50,6 +50,25 @@ int weir_op_check_types(const struct weir_schema *schema, const char *const *nam
 	return code;
 }
 
+int weir_op_check_no_objects(const struct weir_schema *schema, const char *const *names, uint32_t count,
+			     const char *why_not, struct weir_error *err)
+{
+	int code = WEIR_OK;
+
+	for (uint32_t i = 0; i < count && !code; i++) {
+		uint32_t column;
+
+		code = weir_schema_find(schema, names[i], &column, err);
+		if (code || !weir_op_is_object(&schema->fields[column]))
+			continue;
+		code = weir_error_set(err, WEIR_E_TYPE,
+				      "column '%s' holds Python objects, which %s: make numbers, text or bytes of them",
+				      names[i], why_not);
+		weir_error_at_column(err, names[i]);
+	}
+	return code;
+}
+
 int weir_op_narrow_same(struct weir_op_env *env, struct weir_node *node, const struct weir_narrowing *narrowing,
 			struct weir_columns *kept, struct weir_error *err)
 {

@@ -279,6 +279,18 @@ def test_datasets():
         ds.aggregate("sum")
 
 
+def test_the_magnitude_of_a_decimal_has_all_its_digits():
+    """abs() of Python rounds to the 28 digits of its context."""
+    weir = pytest.importorskip("weir")
+    from weir.aggregate import AbsMax
+
+    value = decimal.Decimal("-12345678901234567890123456789012345678")
+    ds = weir.from_items([{"d": value, "k": 1}, {"d": decimal.Decimal(3), "k": 1}])
+    assert ds.aggregate(AbsMax("d")) == {"abs_max(d)": value.copy_abs()}
+    assert ds.groupby("k").aggregate(AbsMax("d")).take_all() == [{"k": 1, "abs_max(d)": value.copy_abs()}]
+    assert AbsMax("d").aggregate_block(pa.table({"d": [value]})) == value.copy_abs()
+
+
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 def test_durations_of_datasets(unit):
     """Nanoseconds are not lost on the way to Python."""

@@ -307,7 +307,7 @@ def test_sums_of_floats_lose_nothing():
 
 def test_what_does_not_fit_is_an_error_that_names_the_group():
     table = pa.table({"k": ["a", "b", "b"], "i": [1, 2**62, 2**62], "u": pa.array([1, 2**63, 2**63], pa.uint64()),
-                      "b": pa.array([1, -128, 3], pa.int8()),
+                      "b": pa.array([1, -(2**63), 3], pa.int64()),
                       "d": pa.array([decimal.Decimal(1), decimal.Decimal(9 * 10**37), decimal.Decimal(9 * 10**37)],
                                     pa.decimal128(38, 0))})
     for item in ("sum(i)", "sum(u)", "sum(d)", "absmax(b)"):
@@ -315,6 +315,17 @@ def test_what_does_not_fit_is_an_error_that_names_the_group():
             stream(f"batches then group k '{item}'", table)
         stream(f"batches then filter 'k == \"a\"' then group k '{item}'", table)
     assert stream("batches then group k 'mean(i)' then sort k", table)["mean(i)"].to_pylist() == [1.0, 2.0**62]
+
+
+@pytest.mark.parametrize("bits", [8, 16, 32])
+def test_the_magnitude_of_the_least_number_has_a_place(bits):
+    least = -(2 ** (bits - 1))
+    table = pa.table({"k": [1, 1, 2], "v": pa.array([least, 3, -5], f"int{bits}")})
+    for rest in ("", " 'list(v)'"):  # with values held for another item, too
+        got = stream(f"batches then group k 'absmax(v)'{rest} then sort k", table)
+        assert got.schema.field("absmax(v)").type == pa.int64() and got["absmax(v)"].to_pylist() == [-least, 5]
+    got = stream("batches then aggregate 'absmax(v)'", table)
+    assert got.schema.field("absmax(v)").type == pa.int64() and got["absmax(v)"].to_pylist() == [-least]
 
 
 def test_words_and_names():

@@ -621,3 +621,16 @@ def test_cast_to_what_is_no_type_fails_at_once():
         col("a").cast("intt64")
     for name in ("int8", "list<item: int8>", "timestamp[us, tz=UTC]", "decimal128(5, 2)", "date32[day]", "struct<a: int8>", "large_string"):
         assert col("a").cast(name).describe() == f"col('a').cast('{name}')"
+
+
+def test_a_column_by_another_name_is_what_it_was() -> None:
+    """A tensor, and Python objects: they were lists, and the bytes of pickles."""
+    import numpy as np
+
+    import weir
+
+    ds = weir.from_items([{"t": np.ones((2, 2)), "o": 2**70}])
+    rows = [ds.with_column("u", col("t")).with_column("p", col("o")).take(1)[0],
+            ds.select_columns(["t", "o"]).with_columns({"p": col("o").alias("p"), "u": col("t")}).take(1)[0]]
+    for row in rows:
+        assert row["u"].shape == (2, 2) and row["u"].dtype == np.float64 and row["p"] == 2**70

@@ -288,3 +288,18 @@ def test_large_blocks_that_come_in_order(name, way):
     assert (got["i"].to_numpy() == wanted).all() and (got["k"].to_numpy() == given[wanted]).all()
     assert got["t"].equals(pa.chunked_array([pa.concat_tables(tables)["t"].combine_chunks().take(pa.array(wanted))]))
     assert (got["x"].to_numpy() == (wanted % count) / 3).all()
+
+
+def test_python_objects_have_no_order() -> None:
+    """Their bytes are pickles: an order of these, or the least of them, would mean nothing."""
+    from weir.aggregate import CountDistinct, Max, MissingValuePercentage, Unique
+
+    ds = weir.from_items([{"x": value, "k": 1} for value in (2**70, -(2**90), None, 2**70)])
+    for wrong in (lambda: ds.sort("x"), lambda: ds.sort(["k", "x"]), lambda: ds.groupby("k").min("x"),
+                  lambda: ds.groupby("k").aggregate(Unique("x")), lambda: ds.groupby("k").aggregate(Max("x"))):
+        with pytest.raises(weir.exceptions.RayTaskError, match="column 'x' holds Python objects, which"):
+            wrong().take_all()
+    with pytest.raises(weir.exceptions.RayTaskError, match="column 'x' holds Python objects, which can only be counted"):
+        ds.min("x")
+    assert set(ds.unique("x")) == {None, 2**70, -(2**90)}
+    assert ds.aggregate(CountDistinct("x"), MissingValuePercentage("x")) == {"count_distinct(x)": 2, "missing_pct(x)": 25.0}

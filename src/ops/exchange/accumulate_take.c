@@ -166,13 +166,13 @@ static int take_sums(const struct weir_accumulators *all, const struct weir_aggr
 	return WEIR_OK;
 }
 
-/* The greater of two magnitudes; that of the smallest integer has no place in its type. */
 static int put_absmax(const struct weir_accumulators *all, const struct weir_aggregate_item *item,
-		      const struct weir_accumulator *of, const uint8_t *row, uint8_t *to, struct weir_error *err)
+		      const struct weir_accumulator *of, const struct weir_type *type, const uint8_t *row, uint8_t *to,
+		      struct weir_error *err)
 {
 	struct weir_column column = {.type = of->type, .form = WEIR_FLAT, .values = row + of->least};
 	struct weir_scalar least, greatest;
-	struct weir_int256 low, high;
+	const struct weir_scalar *result;
 
 	if (of->type->id == WEIR_BOOL) {
 		*to = row[of->greatest];
@@ -181,37 +181,15 @@ static int put_absmax(const struct weir_accumulators *all, const struct weir_agg
 	weir_scalar_load(&column, 0, &least);
 	column.values = row + of->greatest;
 	weir_scalar_load(&column, 0, &greatest);
-	switch (of->kind) {
-	case WEIR_SUMMARY_REAL:
-		least.real = fabs(least.real);
-		greatest.real = fabs(greatest.real);
-		break;
-	case WEIR_SUMMARY_DECIMAL:
-		low = weir_int256_load(least.decimal, 32);
-		high = weir_int256_load(greatest.decimal, 32);
-		low = weir_int256_negative(&low) ? weir_int256_negate(&low) : low;
-		high = weir_int256_negative(&high) ? weir_int256_negate(&high) : high;
-		memcpy(least.decimal, &low, sizeof(low));
-		memcpy(greatest.decimal, &high, sizeof(high));
-		break;
-	default:
-		if (of->type->id == WEIR_UINT64)
-			break;
-		if (least.integer < 0) {
-			if (least.integer ==
-			    (of->type->byte_width == 8 ? INT64_MIN : -((int64_t)1 << (of->type->byte_width * 8 - 1))))
-				return overflow(all, item, row, err);
-			least.integer = -least.integer;
-		}
-		greatest.integer = greatest.integer < 0 ? -greatest.integer : greatest.integer;
-	}
-	weir_scalar_store(weir_scalar_compare(&least, &greatest) > 0 ? &least : &greatest, to);
+	if (!weir_aggregate_absmax(of->kind, type, &least, &greatest, &result))
+		return overflow(all, item, row, err);
+	weir_scalar_store(result, to);
 	return WEIR_OK;
 }
 
 static int take_extremes(const struct weir_accumulators *all, const struct weir_aggregate_item *item,
-			 const struct weir_accumulator *of, const uint8_t *const *rows, const uint64_t *valid,
-			 uint32_t count, uint32_t width, uint8_t *to, struct weir_error *err)
+			 const struct weir_accumulator *of, const struct weir_type *type, const uint8_t *const *rows,
+			 const uint64_t *valid, uint32_t count, uint32_t width, uint8_t *to, struct weir_error *err)
 {
 	uint32_t from = item->function == WEIR_MIN ? of->least : of->greatest;
 	struct weir_scalar nan = {.type = of->type, .real = (double)NAN};
@@ -223,7 +201,7 @@ static int take_extremes(const struct weir_accumulators *all, const struct weir_
 		if (!(rows[i][of->flags] & HAS_EXTREME)) /* there are values, but all are NaN */
 			weir_scalar_store(&nan, to);
 		else if (item->function == WEIR_ABSMAX)
-			code = put_absmax(all, item, of, rows[i], to, err);
+			code = put_absmax(all, item, of, type, rows[i], to, err);
 		else
 			memcpy(to, rows[i] + from, width);
 	}
@@ -351,7 +329,7 @@ int weir_accumulators_take(const struct weir_accumulators *all, const struct wei
 	case WEIR_MIN:
 	case WEIR_MAX:
 	case WEIR_ABSMAX:
-		code = take_extremes(all, item, of, rows, valid, count, width, to, err);
+		code = take_extremes(all, item, of, type, rows, valid, count, width, to, err);
 		if (!code && type->layout == WEIR_LAYOUT_BITS && !(out->values = bits_of(to, count, arena, err)))
 			code = err->code;
 		return code;

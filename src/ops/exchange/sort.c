@@ -120,6 +120,8 @@ static int bind(struct weir_op_env *env, struct weir_node *node, struct weir_err
 				       "which has no order", err);
 
 	(void)env;
+	if (!code)
+		code = weir_op_check_no_objects(input->schema, config->names, config->count, "have no order", err);
 	if (code)
 		return code;
 	config->limit = config->top;
