@@ -682,6 +682,13 @@ def from_frame(frame: Any) -> list[Batch]:
     return [made for table in tables for made in _weir.batch_from_arrow(table, objects=True)]
 
 
+def as_it_is(frame: pandas.DataFrame) -> pandas.DataFrame:
+    """The frame without what the program writes to it later. pandas copies a column at the first write, from version 3 on."""
+    import pandas as pd
+
+    return frame.copy(deep=int(pd.__version__.partition(".")[0]) < 3)
+
+
 def side_by_side(batches: Sequence[Batch], zipped: Batch) -> Batch:
     """What `batch_zip` made of rows of which some are frames still: with the dtypes of these, and Arrow's for the columns of the others."""
     import json

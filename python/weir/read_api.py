@@ -199,14 +199,15 @@ def from_pandas(dfs: pandas.DataFrame | list[pandas.DataFrame], override_num_blo
     batches = [batch for frame in frames for batch in _formats.from_frame(frame)]
     is_kept = DataContext.get_current().enable_pandas_block
     made = _from_batches("FromPandas", batches, _num_blocks(-1, override_num_blocks), _formats.frame_rules(frames) if is_kept else "")
-    made._frames = frames if is_kept else []
+    made._frames = [_formats.as_it_is(frame) for frame in frames] if is_kept else []
     return made
 
 
 def from_arrow(tables: Any, *, override_num_blocks: int | None = None) -> MaterializedDataset:
     """The rows of anything that has `__arrow_c_stream__` or `__arrow_c_array__` (pyarrow, Polars, DuckDB, nanoarrow),
     of an Arrow IPC stream as bytes, or of a list of these (`tables`). Each is a block, or there are
-    `override_num_blocks` in all. Nothing is copied.
+    `override_num_blocks` in all. Nothing is copied: memory that the program can still write to, such as that of a NumPy array
+    under a pyarrow.Array, is not to be written to as long as the rows are needed.
 
     >>> import pyarrow as pa, weir
     >>> weir.from_arrow(pa.table({"a": [1, 2]})).take()

@@ -95,8 +95,8 @@ int weir_summaries_push(struct weir_summaries *summaries, struct weir_vector *ve
 /* aggregate.c: the result of an item that summaries tell (count … std), behind the rows of a builder of its type. */
 int weir_aggregate_put(const struct weir_aggregate_item *item, const struct weir_summaries *summaries, bool with_nulls,
 		       const struct weir_type *type, struct weir_builder *out, struct weir_error *err);
-/* The greater magnitude of two bounds, which are changed, as a value of the result's type. False: that of the least int64
- * has no place. */
+/* The greater magnitude of two bounds, which are changed, as a value of the result's type. False: that of the least
+ * int64 has no place. */
 bool weir_aggregate_absmax(enum weir_summary_kind kind, const struct weir_type *type, struct weir_scalar *least,
 			   struct weir_scalar *greatest, const struct weir_scalar **out);
 

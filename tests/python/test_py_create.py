@@ -245,3 +245,26 @@ def test_options_of_another_kind_are_refused_at_the_call(tmp_path):
             weir.read_csv(str(tmp_path / "a.csv"), **{f"{name}_options": 5})
     with pytest.raises(TypeError, match="read_options is a pyarrow.json.ReadOptions, not 'x'"):
         weir.read_json(str(tmp_path / "a.json"), read_options="x")
+
+
+def test_later_writes_of_the_program_are_not_seen():
+    np, pd = pytest.importorskip("numpy"), pytest.importorskip("pandas")
+    array, times, frame = np.arange(3), np.arange(3).astype("M8[s]"), pd.DataFrame({"a": [1, 2], "b": [0.5, 1.5]})
+    items = [{"x": [1], "y": np.zeros(2)}]
+    of_array, of_times, of_frame, of_items = weir.from_numpy(array), weir.from_numpy([times]), weir.from_pandas(frame), weir.from_items(items)
+    of_blocks = weir.from_blocks([frame])
+    array[:] = 9
+    times[:] = 9
+    frame.iloc[0, 1] = 9
+    frame["a"] = 9
+    items[0]["x"].append(9)
+    items[0]["y"][:] = 9
+    assert [row["data"] for row in of_array.take_all()] == [0, 1, 2]
+    assert [row["data"].second for row in of_times.take_all()] == [0, 1, 2]
+    for ds in (of_frame, of_blocks):
+        assert ds.take_all() == [{"a": 1, "b": 0.5}, {"a": 2, "b": 1.5}]
+        assert ds.to_pandas().values.tolist() == [[1, 0.5], [2, 1.5]]
+    assert of_items.take_all()[0]["x"] == [1] and of_items.take_all()[0]["y"].tolist() == [0, 0]
+    made = of_frame.to_pandas()
+    made.iloc[0, 0] = 9
+    assert of_frame.to_pandas()["a"].tolist() == [1, 2]
