@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("default", "numpy", "pandas", "pyarrow", "torch", None)
 PYTHON_OBJECT = "weir.python_object"
+UUID = "arrow.uuid"
 RAGGED_TENSOR = "arrow.variable_shape_tensor"
 COPIED_MAX = 1 << 20  # results smaller than this may be kept for a while, so they are not left in the user's hands
 
@@ -188,7 +189,10 @@ def table_to_pandas(table: pyarrow.Table, pd: Any, arrow_backed: bool = True,
         frame = plain.to_pandas()
         for name in _object_columns(table.schema) if own else ():
             # Texts, and numbers, would be of pandas' own types; lists would be arrays.
-            if name in frame and (frame[name].dtype != object or pa.types.is_nested(table.schema.field(name).type)):
+            if name not in frame:
+                continue
+            field = table.schema.field(name)
+            if frame[name].dtype != object or pa.types.is_nested(field.type) or _extension_name(field) == UUID:
                 frame[name] = pd.Series(table[name].to_pylist(), index=frame.index, dtype=object)
         for i, values in objects.items():
             frame.insert(min(i, frame.shape[1]), names[i], _held(table.schema.field(i), values, pd, frame.index))
@@ -199,6 +203,8 @@ def table_to_pandas(table: pyarrow.Table, pd: Any, arrow_backed: bool = True,
     for i, field in enumerate(table.schema):
         if i in objects:
             columns[i] = _held(field, objects[i], pd)
+        elif _extension_name(field) == UUID:  # the bytes, as in NumPy batches
+            columns[i] = table.column(i).to_pandas()
         elif pa.types.is_dictionary(field.type) or pa.types.is_null(field.type):  # pandas cannot put a value into a null[pyarrow] column
             columns[i] = table.column(i).to_pandas()
         else:

@@ -304,6 +304,8 @@ int build_append(struct pyext_values *v, struct weir_builder *builder, PyObject 
 	case WEIR_DECIMAL128:
 	case WEIR_DECIMAL256:
 		return append_decimal(v, builder, value);
+	case WEIR_FIXED_BINARY:
+		return append_uuid(v, builder, value);
 	case WEIR_LIST_TYPE:
 	case WEIR_LARGE_LIST:
 		return append_list(v, builder, value);
@@ -439,6 +441,8 @@ static int infer_column(struct pyext_values *v, const char *name, PyObject *cons
 		type = infer_type(v, &node);
 		failed = !type && PyErr_Occurred() ? -1 : 0;
 	}
+	if (type && node.kinds == KIND_UUID)
+		column_extend(out, UUID_NAME);
 	infer_release(&node);
 	if (!failed)
 		failed = type ? column_of_type(v, name, values, count, type, out)

@@ -94,7 +94,7 @@ static uint32_t other_kind(struct pyext_values *v, PyObject *value)
 		return is_nat(v, value) ? 0 : KIND_DELTA;
 	if (is_a(value, v->decimal))
 		return KIND_DECIMAL;
-	return KIND_OTHER;
+	return values_have_uuid(v) && (PyObject *)Py_TYPE(value) == v->uuid ? KIND_UUID : KIND_OTHER;
 }
 
 uint32_t value_kind(struct pyext_values *v, PyObject *value)
@@ -449,7 +449,7 @@ enum infer_answer infer_visit(struct pyext_values *v, struct infer *node, PyObje
 		return INFER_OTHER;
 	if (kind == KIND_TENSOR)
 		return visit_array(v, node, value, depth);
-	if (kind == KIND_OTHER)
+	if (kind == KIND_OTHER || (kind == KIND_UUID && depth > 0))
 		return INFER_OTHER;
 	if (kind == KIND_MOMENT || kind == KIND_SPAN)
 		return infer_numpy_time(v, node, value, depth > 0);

@@ -12,7 +12,7 @@
  *     NumPy numbers             their own width,    list, tuple,    list of what their items are
  *                               or the wider one      set, 1-D array
  *     str, bytes (+ the other)  that of the first   dict            struct of all keys, in order of appearance
- *     datetime64, timedelta64   numpy_time.c
+ *     datetime64, timedelta64   numpy_time.c        UUID            at the top: fixed_size_binary[16], arrow.uuid
  *
  * Times of several units have the finest one, if all of them fit it.
  */
@@ -38,6 +38,7 @@ enum value_kind {
 	KIND_TENSOR = 1 << 13, /* arrays of one dimension or more, at the top */
 	KIND_MOMENT = 1 << 14, /* datetime64 */
 	KIND_SPAN = 1 << 15,   /* timedelta64 */
+	KIND_UUID = 1 << 16,   /* at the top */
 };
 
 enum { INFER_DEPTH_MAX = 100 };
@@ -105,6 +106,10 @@ struct decimal_value {
 	int64_t digits, exponent;
 };
 int decimal_read(struct pyext_values *v, PyObject *value, struct decimal_value *out);
+
+/* uuid.c */
+const struct weir_type *uuid_type(struct pyext_values *v, struct weir_error *err);
+int append_uuid(struct pyext_values *v, struct weir_builder *builder, PyObject *value);
 
 /* build.c */
 int build_append(struct pyext_values *v, struct weir_builder *builder, PyObject *value);

@@ -131,6 +131,7 @@ out:
 const struct weir_type *infer_type(struct pyext_values *v, const struct infer *node)
 {
 	uint32_t kinds = node->kinds;
+	struct weir_error err = {0};
 
 	if (!kinds)
 		return weir_type_of(WEIR_NULL);
@@ -161,6 +162,8 @@ const struct weir_type *infer_type(struct pyext_values *v, const struct infer *n
 		return moment_type(v, node);
 	case KIND_SPAN:
 		return temporal(v, node, WEIR_DURATION, node->unit, NULL);
+	case KIND_UUID:
+		return raised(v, uuid_type(v, &err), &err);
 	case KIND_LIST:
 		return list_type(v, node);
 	case KIND_DICT:

@@ -157,6 +157,35 @@ int values_need_decimal(struct pyext_values *v)
 	return v->decimal ? 0 : -1;
 }
 
+int values_need_uuid(struct pyext_values *v)
+{
+	PyObject *module;
+	int failed;
+
+	if (v->uuid)
+		return 0;
+	module = PyImport_ImportModule("uuid");
+	failed = module ? get(module, "UUID", &v->uuid) : -1;
+	Py_XDECREF(module);
+	return failed;
+}
+
+bool values_have_uuid(struct pyext_values *v)
+{
+	PyObject *name, *module;
+
+	if (v->uuid)
+		return true;
+	name = PyUnicode_FromString("uuid");
+	module = name ? PyImport_GetModule(name) : NULL;
+	if (module)
+		get(module, "UUID", &v->uuid); /* not there yet: the module is being imported */
+	Py_XDECREF(name);
+	Py_XDECREF(module);
+	PyErr_Clear();
+	return v->uuid != NULL;
+}
+
 int values_need_pickle(struct pyext_values *v)
 {
 	PyObject *module;
@@ -198,6 +227,7 @@ int pyext_values_visit(struct pyext_values *v, visitproc visit, void *arg)
 	Py_VISIT(d->pandas_delta);
 	Py_VISIT(v->times_dtype);
 	Py_VISIT(v->decimal);
+	Py_VISIT(v->uuid);
 	Py_VISIT(v->zones);
 	Py_VISIT(v->dumps);
 	Py_VISIT(v->loads);
@@ -227,6 +257,7 @@ void values_clear(struct pyext_values *v)
 	d->pandas_tried = false;
 	Py_CLEAR(v->times_dtype);
 	Py_CLEAR(v->decimal);
+	Py_CLEAR(v->uuid);
 	Py_CLEAR(v->zones);
 	Py_CLEAR(v->dumps);
 	Py_CLEAR(v->loads);

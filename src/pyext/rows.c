@@ -9,6 +9,7 @@ struct row_column {
 	PyObject *whole;   /* tensors and objects: the column as NumPy has it */
 	PyObject **shared; /* dictionaries: the values, made once */
 	int64_t shared_count;
+	bool uuids;
 };
 
 static PyObject *template_new(const struct weir_schema *schema, struct row_column *columns)
@@ -91,6 +92,8 @@ static int make_piece(struct pyext_values *v, const struct weir_batch *batch, ui
 	else
 		failed = column->whole ? items_of(column->whole, done, piece, made)
 				       : values_objects(v, array, from + done, piece, made);
+	if (!failed && column->uuids)
+		failed = uuids_from_bytes(v, made, piece);
 	if (failed)
 		name_column(batch->schema->fields[c].name);
 	return failed;
@@ -130,6 +133,7 @@ static int begin_column(const struct numpy_request *request, const struct weir_f
 		column->shared_count = array->dictionary->length;
 		return column->shared ? 0 : -1;
 	}
+	column->uuids = field_is_uuid(field);
 	if (!is_extension(field))
 		return 0;
 	if (!values_need_numpy(request->v))

@@ -19,6 +19,7 @@
 #include "pyext/values.h"
 
 #define OBJECT_NAME "weir.python_object"
+#define UUID_NAME "arrow.uuid"
 
 enum { UNIT_COUNT = 4 };
 
@@ -59,7 +60,8 @@ struct datetime_objects {
 #define VALUES_NAMES(X)                                                                                                \
 	X(days) X(seconds) X(microseconds) X(nanoseconds) X(hour) X(minute) X(second) X(microsecond) X(tzinfo)         \
 	X(utcoffset) X(fromutc) X(key) X(zone) X(dtype) X(kind) X(str) X(isnative) X(shape) X(reshape) X(transpose)    \
-	X(view) X(astype) X(tolist) X(detach) X(cpu) X(numpy) X(__arrow_c_array__) X(__arrow_c_stream__) X(nbytes)
+	X(view) X(astype) X(tolist) X(detach) X(cpu) X(numpy) X(__arrow_c_array__) X(__arrow_c_stream__) X(nbytes)   \
+	X(bytes)
 /* clang-format on */
 
 struct pyext_values {
@@ -74,8 +76,8 @@ struct pyext_values {
 	struct datetime_objects datetime;
 	PyObject *times_dtype; /* of the times read last, which are like the next ones; may be NULL */
 	struct numpy_time times;
-	PyObject *decimal; /* the type */
-	PyObject *zones;   /* dict: zone text → tzinfo */
+	PyObject *decimal, *uuid; /* the types */
+	PyObject *zones;          /* dict: zone text → tzinfo */
 	PyObject *dumps, *loads;
 	struct {
 #define X(name) PyObject *name;
@@ -119,6 +121,8 @@ bool values_have_numpy(struct pyext_values *v); /* only looks: false when the pr
 int values_need_datetime(struct pyext_values *v);
 int values_try_pandas(struct pyext_values *v);
 int values_need_decimal(struct pyext_values *v);
+int values_need_uuid(struct pyext_values *v);
+bool values_have_uuid(struct pyext_values *v); /* only looks, as values_have_numpy does */
 int values_need_pickle(struct pyext_values *v);
 void values_clear(struct pyext_values *v);
 
@@ -160,6 +164,11 @@ PyObject *tensor_fixed_numpy(const struct numpy_request *request, const struct w
 			     int64_t count, const struct weir_tensor_shape *shape);
 PyObject *tensor_ragged_numpy(const struct numpy_request *request, const struct weir_array *array, int64_t at,
 			      int64_t count);
+
+/* uuid.c */
+bool field_is_uuid(const struct weir_field *field);
+/* Bytes replaced by the UUIDs that they are; None stays. On failure none of the references is left. */
+int uuids_from_bytes(struct pyext_values *v, PyObject **values, int64_t count);
 
 /* rows.c */
 PyObject *batch_rows(struct pyext_values *v, const struct batch_object *self, int64_t from, int64_t to);

@@ -10,16 +10,17 @@ COLUMNS = ["[1, 2]", "[1, None]", "[1.5, None]", "[float('nan'), 1.0]", "[True, 
            "[2**40, -1]", "['', 'ä€']", "[td(seconds=1), None]", "[d(2024, 1, 2, 3, 4, 5, 678900), d(1960, 1, 1)]",
            "[[np.datetime64(5, 's')], [None]]", "[{'k': np.datetime64(5, 'ms')}, {'k': np.datetime64('NaT', 'ms')}]", "[[{'k': np.timedelta64(5, 'us')}]]",
            "[{'k': [np.timedelta64(5, 's')]}]", "[{'k': np.array([5, 'NaT'], 'M8[us]')}]", "[{'k': np.datetime64(5, 'D')}]", "[[np.datetime64(5, 's'), np.datetime64(5, 'ms')]]",
-           "[np.zeros((2, 2), 'M8[s]')]", "[np.zeros(2, 'm8[ms]'), np.zeros(3, 'm8[ms]')]"]
+           "[np.zeros((2, 2), 'M8[s]')]", "[np.zeros(2, 'm8[ms]'), np.zeros(3, 'm8[ms]')]", "[uuid.UUID(int=5), None]", "[[uuid.UUID(int=5)]]"]
 
 
 def values(text):
     import datetime
     import decimal
+    import uuid
 
     import numpy as np
 
-    return eval(text, {"d": datetime.datetime, "D": decimal.Decimal, "day": datetime.date, "np": np, "td": datetime.timedelta})
+    return eval(text, {"uuid": uuid, "d": datetime.datetime, "D": decimal.Decimal, "day": datetime.date, "np": np, "td": datetime.timedelta})
 
 
 def items(data, text):

@@ -20,7 +20,7 @@ KNOWN = [
     (r"create/from_pandas\[empty\]", "later: frames without rows lose their columns"),
     # ---- values ----
     (r"values/(in_numpy|in_pandas|types|through_a_batch)\[\[d\(2024, 1, 2\), None\]\]", "a datetime beside None is a timestamp; Ray pickles such a column"),
-    (r"values/in_pandas\[(\[\{'k': np.datetime64\(5, 'D'|\[\[np.datetime64\(5, 's'\), np)", "columns of Python objects are pandas' own of dtype object; Ray's have a dtype of its own"),
+    (r"values/in_pandas\[(\[\{'k': np.datetime64\(5, 'D'|\[\[np.datetime64\(5, 's'\), np|\[\[uuid)", "columns of Python objects are pandas' own of dtype object; Ray's have a dtype of its own"),
     (r"values/(in_numpy|through_a_batch)\[\[\{'k': 1\}", "integers in structs stay integers beside nulls; Ray makes floats of them"),
     (r"values/through_a_batch\[\[day", "a date that goes through a NumPy batch stays a date; Ray makes a datetime of it"),
     (r"create/from_arrow\[batch\]", "a RecordBatch is taken like a Table; Ray fails"),

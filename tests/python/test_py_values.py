@@ -162,7 +162,10 @@ INFERRED = [
     ([Colour.RED], OBJECT),
     ([Level.LOW], "int64", [1]),
     ([bytearray(b"x"), memoryview(b"y")], "binary", [b"x", b"y"]),
-    ([uuid.UUID(int=5)], OBJECT),
+    ([uuid.UUID(int=5), None], "arrow.uuid"),
+    ([[uuid.UUID(int=5)]], OBJECT),
+    ([{"u": uuid.UUID(int=5)}], OBJECT),
+    ([uuid.UUID(int=5), b"x" * 16], OBJECT),
     ([1j], OBJECT),
     ([object, int], OBJECT),
 ]
@@ -613,8 +616,8 @@ def test_every_allocation_may_fail():
 
 
 # Where the package differs from Ray Data on purpose: zones are kept, times of a day are not lost, unsigned and signed numbers
-# meet in a wider one, days are dates, a unit does not depend on a None beside it, a UUID is an object.
-OTHERWISE = ["UUID", "uint8", "uint64", "datetime64", "timedelta64", "tzinfo", "(2020, 1, 1), datetime", "5), None", "<U1", "array(["]
+# meet in a wider one, days are dates, a unit does not depend on a None beside it.
+OTHERWISE = ["uint8", "uint64", "datetime64", "timedelta64", "tzinfo", "(2020, 1, 1), datetime", "5), None", "<U1", "array(["]
 
 
 @pytest.mark.full
@@ -691,6 +694,28 @@ def test_multiples_of_units_of_time(unit, whole):
     for kind in ("M8", "m8"):
         values = np.arange(-2, 3).astype(f"{kind}[{unit}]")
         np.testing.assert_array_equal(_weir.batch_from_columns({"x": values}).numpy()["x"], values.astype(f"{kind}[{whole}]"))
+
+
+def test_uuids_are_what_arrow_has(tmp_path):
+    pa, pd = pytest.importorskip("pyarrow"), pytest.importorskip("pandas")
+    import weir
+
+    values = [uuid.UUID(int=3), None, uuid.UUID(int=2**127)]
+    ds = weir.from_items([{"u": value, "i": i} for i, value in enumerate(values)], override_num_blocks=1)
+    assert ds.schema().types[0] == pa.uuid()
+    wanted = [None if value is None else value.bytes for value in values]
+    assert ds.take_batch()["u"].tolist() == wanted
+    assert ds.take_batch(batch_format="pandas")["u"].tolist() == wanted
+    assert ds.take_batch(batch_format="pyarrow")["u"].to_pylist() == values
+    assert [row["u"] for row in ds.map(lambda row: {"u": row["u"]}).take_all()] == values
+    assert [row["u"] for row in ds.sort("u", descending=True).take_all()] == [values[2], values[0], None]
+    assert {row["u"] for row in ds.groupby("u").count().take_all()} == set(values)
+    ds.write_parquet(str(tmp_path))
+    assert [row["u"] for row in weir.read_parquet(str(tmp_path)).sort("i").take_all()] == values
+    for frame in (pd.DataFrame({"u": values}), pd.DataFrame({"u": values, "i": range(3)})):
+        assert [row["u"] for row in weir.from_pandas(frame).take_all()] == values
+        assert weir.from_pandas(frame).limit(3).to_pandas()["u"].tolist() == values
+        assert [row["u"] for row in weir.from_pandas(frame).map_batches(lambda batch: batch, batch_format="pandas").take_all()] == values
 
 
 def test_tensors_of_types_that_numpy_lacks():
