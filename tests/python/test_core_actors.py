@@ -172,6 +172,36 @@ def test_a_cancelled_generator_that_waits_for_its_reader_ends():
         assert weir.get(actor.value.remote()) == 7
 
 
+def test_a_call_that_was_cancelled_in_front_of_its_turn_never_runs(tmp_path):
+    """Its actor is at work: it hears of the cancelling behind the call itself."""
+    opened = tmp_path / "open"
+
+    @weir.remote(num_cpus=0)
+    class Works:
+        def __init__(self):
+            self.ran = []
+
+        def waits(self):
+            while not opened.exists():
+                time.sleep(0.01)
+
+        def works(self, number):
+            self.ran.append(number)
+
+        def seen(self):
+            return self.ran
+
+    actor = Works.remote()
+    first = actor.waits.remote()
+    calls = [actor.works.remote(n) for n in range(3)]
+    weir.wait([actor.works.remote(3)], timeout=0.5)  # by now they are in its process
+    weir.cancel(calls[1])
+    opened.touch()
+    with pytest.raises(weir.exceptions.TaskCancelledError):
+        weir.get(calls[1])
+    assert weir.get([first, calls[0], calls[2], actor.seen.remote()])[-1] == [0, 2, 3]
+
+
 def test_a_class_of_actors_lists_its_methods():
     @weir.remote
     class Listed:

@@ -94,6 +94,16 @@ def test_post_keeps_what_does_not_fit_and_its_descriptors():
     b.close()
 
 
+def test_take_gives_what_recv_has_read_beyond_its_message():
+    a, b = channel.pair()
+    for word in (b"one", b"two", b"three"):
+        a.post(word)
+    assert b.recv()[0] == b"one"
+    assert [word for word, _ in b.take()] == [b"two", b"three"] and b.take() == []
+    a.close()
+    b.close()
+
+
 def test_a_wrong_token_is_not_served(server):
     path, _, token = server.address.rpartition("#")
     with pytest.raises(ConnectionError):

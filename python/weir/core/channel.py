@@ -143,7 +143,7 @@ class Connection:
         try:
             self._read(_socket.MSG_DONTWAIT)
         except BlockingIOError:
-            return []
+            pass  # recv may have read more than the message that it gave
         messages = []
         while (message := self._next()) is not None:
             messages.append(message)

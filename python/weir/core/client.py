@@ -67,6 +67,7 @@ class Client:
         self.drops: deque[bytes] = deque()
         self.maps: weakref.WeakValueDictionary[bytes, Map] = weakref.WeakValueDictionary()
         self.inbox: deque[tuple[tuple[Any, ...], list[int]]] = deque()  # what is not a reply
+        self.cancelled: set[bytes] = set()  # tasks, also those whose cancelling still lies in the inbox behind them
         self.idle = Slot()               # the main thread, when it waits for the inbox
         self.has_reader = False          # a thread reads all the time
 
@@ -149,6 +150,8 @@ class Client:
     def _take(self, data: bytes, fds: list[int]) -> None:
         message = pickle.loads(data)
         if message[0] != m.REPLY:
+            if message[0] == m.CANCEL:
+                self.cancelled.add(message[1])
             self.inbox.append((message, fds))
             self.idle.wake()
             return
@@ -175,8 +178,9 @@ class Client:
         """Takes what has come, without waiting."""
         if self.reading.acquire(False):
             try:
-                for data, fds in self.connection.take():
-                    self._take(data, fds)
+                while messages := self.connection.take():  # one read ends at a message with descriptors
+                    for data, fds in messages:
+                        self._take(data, fds)
             finally:
                 self.reading.release()
                 self._wake_one(self.idle)  # one may have come to read meanwhile

@@ -67,7 +67,7 @@ class Worker:
         self.resources: dict[str, float] = {}
         self.group: Group | None = None        # of an actor
         self.running: bytes | None = None      # in the main thread
-        self.cancelled: set[bytes] = set()
+        self.cancelled = client.cancelled
         self.going: dict[bytes, Call] = {}
         self.async_tasks: dict[bytes, Any] = {}
         self.loop: Any = None
@@ -155,20 +155,20 @@ class Worker:
             raise Cancelled
 
     def _was_cancelled(self, call: Call) -> bool:
-        if self.is_signalled:
+        # The node sends no signal for an actor's call: it would hit the one before, which still runs.
+        if self.is_signalled or call.kind == METHOD:
             self.is_signalled = False
             self._hear()
         return call.id in self.cancelled
 
     def _hear(self) -> None:
         """Takes what the node has said while a task runs in the main thread, which reads nothing meanwhile."""
-        self.client.look()
-        self.cancelled.update(message[1] for message, _ in list(self.client.inbox) if message[0] == m.CANCEL)
+        if not self.client.has_reader:
+            self.client.look()
 
     def is_cancelled(self, id: bytes) -> bool:
         """Whether a task that runs here was cancelled."""
-        if not self.client.has_reader:
-            self._hear()
+        self._hear()
         # An interrupted one has not read yet which was meant.
         return id in self.cancelled or (self.is_interrupted and self.running == id)
 
