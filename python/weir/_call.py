@@ -83,7 +83,7 @@ class CallSpec:
         self.runtime_env, self.name, self.context = runtime_env, name, context
         self.max_concurrency = max_concurrency
         self.resources = resources  # of the user's own naming, of which weir.init(resources=…) says how much there is
-        self.group = group  # the placement group of the tasks and actors that it starts
+        self.group = group  # the placement group that it is in (group_of)
         self.attempts_max = 0  # 1: the first time that its process ends is the end of the run (max_restarts=0)
         self.frames = False  # its rows are those of a pandas frame still (_plan.rules_of)
         self.write_bytes = 0  # of a write: what a task gets, about
@@ -405,11 +405,18 @@ def function_head(spec: CallSpec) -> dict[str, Any]:
     }
 
 
+def group_of(strategy: Any) -> tuple[bytes, list[dict[str, float]], bool] | None:
+    """The placement group that a scheduling strategy puts functions into, as weir.core.context has it; None: into none."""
+    group = getattr(strategy, "placement_group", None)
+    return None if group is None else (group.id.binary(), group.bundle_specs, bool(strategy.placement_group_capture_child_tasks))
+
+
 def function_objects(spec: CallSpec) -> dict[str, Any]:
     """What is pickled."""
+    group = spec.group or group_of(getattr(spec.context, "scheduling_strategy", None))
     return {"fn": spec.fn, "fn_args": tuple(spec.fn_args or ()), "fn_kwargs": dict(spec.fn_kwargs or {}),
             "fn_constructor_args": tuple(spec.fn_constructor_args or ()),
-            "fn_constructor_kwargs": dict(spec.fn_constructor_kwargs or {}), "context": spec.context, "group": spec.group}
+            "fn_constructor_kwargs": dict(spec.fn_constructor_kwargs or {}), "context": spec.context, "group": group}
 
 
 def run_local(spec: CallSpec, batches: Iterable[Batch]) -> Iterator[Batch]:

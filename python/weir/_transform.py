@@ -63,8 +63,10 @@ def remote_args(
     for name, value in merged.items():
         if name == "resources":
             out.update(_custom(method, value))
-        elif name == "scheduling_strategy" and getattr(value, "placement_group_capture_child_tasks", False):
-            out["group"] = value.placement_group
+        elif name == "scheduling_strategy" and not isinstance(value, str):
+            from weir import _call
+
+            out["group"] = _call.group_of(value)
         elif name in ("num_cpus", "num_gpus", "memory", "runtime_env"):
             out[name] = value
         elif name == "max_concurrency":

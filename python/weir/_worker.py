@@ -211,7 +211,7 @@ class Beginning:
         if objects.get("group") is not None:
             from weir.core import runtime
 
-            runtime.children_group = objects["group"]
+            runtime.group = objects["group"]
         if not self._is_watched:
             _forks.watch()
             self._is_watched = True

@@ -18,6 +18,7 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from weir.execution_options import ExecutionOptions as ExecutionOptions
@@ -71,33 +72,10 @@ class ShuffleStrategy(str, enum.Enum):
 
 
 class _Plain:
-    """Named values with a readable text: the class says their names and defaults."""
-
-    _defaults: dict[str, Any] = {}
-
-    def __init__(self, *args: Any, **values: Any) -> None:
-        given = dict(zip(self._defaults, args)) | values
-        for name in given:
-            if name not in self._defaults:
-                raise TypeError(f"{type(self).__name__} has no field {name!r}")
-        self.__dict__.update({name: copy.deepcopy(value() if isinstance(value, type) else value) for name, value in self._defaults.items()})
-        self.__dict__.update(given)
-
-    if TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any: ...
-
-        def __setattr__(self, name: str, value: Any) -> None: ...
-
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.__dict__ == other.__dict__
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self.__dict__.items())})"
+    """Settings that belong together."""
 
 
+@dataclass
 class AutoscalingConfig(_Plain):
     """When pools of actors grow and shrink: DataContext.autoscaling_config.
 
@@ -106,17 +84,16 @@ class AutoscalingConfig(_Plain):
     1.75
     """
 
-    _defaults = {
-        "actor_pool_util_upscaling_threshold": 1.75,
-        "actor_pool_util_downscaling_threshold": 0.5,
-        "actor_pool_max_upscaling_delta": None,
-    }
+    actor_pool_util_upscaling_threshold: float = 1.75
+    actor_pool_util_downscaling_threshold: float = 0.5
+    actor_pool_max_upscaling_delta: int | None = None
 
 
 _SERVICE_ERRORS = ["429", "503", "502", "500", "Too Many Requests", "Service Unavailable", "Internal Server Error"]
 _SERVICE_ERRORS += ["Connection reset", "Connection refused", "Connection timed out", "Read timed out", "UNAVAILABLE", "DEADLINE_EXCEEDED"]
 
 
+@dataclass
 class LanceConfig(_Plain):
     """How Lance is retried: DataContext.lance_config.
 
@@ -124,16 +101,15 @@ class LanceConfig(_Plain):
     3
     """
 
-    _defaults = {
-        "read_fragments_errors_to_retry": ["LanceError(IO)"],
-        "read_fragments_max_attempts": 10,
-        "read_fragments_retry_max_backoff_s": 32,
-        "write_fragments_errors_to_retry": ["LanceError(IO)"],
-        "write_fragments_max_attempts": 10,
-        "write_fragments_retry_max_backoff_s": 32,
-    }
+    read_fragments_errors_to_retry: list[str] = field(default_factory=lambda: ["LanceError(IO)"])
+    read_fragments_max_attempts: int = 10
+    read_fragments_retry_max_backoff_s: int = 32
+    write_fragments_errors_to_retry: list[str] = field(default_factory=lambda: ["LanceError(IO)"])
+    write_fragments_max_attempts: int = 10
+    write_fragments_retry_max_backoff_s: int = 32
 
 
+@dataclass
 class IcebergConfig(_Plain):
     """How Iceberg is retried: DataContext.iceberg_config.
 
@@ -141,16 +117,15 @@ class IcebergConfig(_Plain):
     5
     """
 
-    _defaults = {
-        "write_file_max_attempts": 10,
-        "write_file_retry_max_backoff_s": 32,
-        "catalog_max_attempts": 5,
-        "catalog_retry_max_backoff_s": 16,
-        "catalog_retried_errors": _SERVICE_ERRORS,
-        "read_file_tasks_sequentially": True,
-    }
+    write_file_max_attempts: int = 10
+    write_file_retry_max_backoff_s: int = 32
+    catalog_max_attempts: int = 5
+    catalog_retry_max_backoff_s: int = 16
+    catalog_retried_errors: list[str] = field(default_factory=_SERVICE_ERRORS.copy)
+    read_file_tasks_sequentially: bool = True
 
 
+@dataclass
 class DeltaConfig(_Plain):
     """How Delta Lake is retried: DataContext.delta_config.
 
@@ -158,14 +133,13 @@ class DeltaConfig(_Plain):
     2
     """
 
-    _defaults = {
-        "commit_max_attempts": 5,
-        "commit_retry_max_backoff_s": 16,
-        "commit_retried_errors": _SERVICE_ERRORS,
-        "credential_refresh_enabled": True,
-    }
+    commit_max_attempts: int = 5
+    commit_retry_max_backoff_s: int = 16
+    commit_retried_errors: list[str] = field(default_factory=_SERVICE_ERRORS.copy)
+    credential_refresh_enabled: bool = True
 
 
+@dataclass
 class HangingExecutionIssueDetectorConfig(_Plain):
     """When a task counts as hanging.
 
@@ -173,9 +147,12 @@ class HangingExecutionIssueDetectorConfig(_Plain):
     30.0
     """
 
-    _defaults = {"op_task_stats_min_count": 10, "op_task_stats_std_factor": 10, "detection_time_interval_s": 30.0}
+    op_task_stats_min_count: int = 10
+    op_task_stats_std_factor: int = 10
+    detection_time_interval_s: float = 30.0
 
 
+@dataclass
 class HashShuffleAggregatorIssueDetectorConfig(_Plain):
     """When aggregators count as stuck.
 
@@ -183,9 +160,11 @@ class HashShuffleAggregatorIssueDetectorConfig(_Plain):
     HashShuffleAggregatorIssueDetectorConfig(detection_time_interval_s=30, min_wait_time_s=300)
     """
 
-    _defaults = {"detection_time_interval_s": 30, "min_wait_time_s": 300}
+    detection_time_interval_s: int = 30
+    min_wait_time_s: int = 300
 
 
+@dataclass
 class HighMemoryIssueDetectorConfig(_Plain):
     """How often memory is looked at.
 
@@ -193,9 +172,10 @@ class HighMemoryIssueDetectorConfig(_Plain):
     HighMemoryIssueDetectorConfig(detection_time_interval_s=5)
     """
 
-    _defaults = {"detection_time_interval_s": 30}
+    detection_time_interval_s: int = 30
 
 
+@dataclass
 class IssueDetectorsConfiguration(_Plain):
     """What Ray looks for while it runs: DataContext.issue_detectors_config.
 
@@ -204,12 +184,10 @@ class IssueDetectorsConfiguration(_Plain):
     10
     """
 
-    _defaults = {
-        "hanging_detector_config": HangingExecutionIssueDetectorConfig,
-        "hash_shuffle_detector_config": HashShuffleAggregatorIssueDetectorConfig,
-        "high_memory_detector_config": HighMemoryIssueDetectorConfig,
-        "detectors": [],
-    }
+    hanging_detector_config: HangingExecutionIssueDetectorConfig = field(default_factory=HangingExecutionIssueDetectorConfig)
+    hash_shuffle_detector_config: HashShuffleAggregatorIssueDetectorConfig = field(default_factory=HashShuffleAggregatorIssueDetectorConfig)
+    high_memory_detector_config: HighMemoryIssueDetectorConfig = field(default_factory=HighMemoryIssueDetectorConfig)
+    detectors: list[Any] = field(default_factory=list)
 
 
 class ExecutionCallback:
@@ -291,7 +269,7 @@ def _table() -> dict[str, Field]:
 
 
 class _DataclassFields:
-    """dataclasses.fields(DataContext) has Ray's fields; dataclasses is imported for who asks."""
+    """dataclasses.fields(DataContext) has Ray's fields."""
 
     def __get__(self, instance: Any, owner: type) -> dict[str, Any]:
         if "dataclass" not in _tables:
@@ -335,7 +313,24 @@ def _copied(value: Any) -> Any:
     return copy.deepcopy(value)
 
 
-class DataContext:
+class _WithDefaults(type):
+    """The class shows the defaults of its fields, as a dataclass does: those that every context has its own of it has not."""
+
+    def __getattr__(cls, name: str) -> Any:
+        from weir._context_fields import Made
+
+        known = _table().get(name)
+        if known is None or isinstance(known.default, Made):
+            raise AttributeError(f"type object {cls.__name__!r} has no attribute {name!r}", name=name, obj=cls)
+        return known.value()
+
+    def __dir__(cls) -> list[str]:
+        from weir._context_fields import Made
+
+        return [*super().__dir__(), *(name for name, known in _table().items() if not isinstance(known.default, Made))]
+
+
+class DataContext(metaclass=_WithDefaults):
     """The settings with which Datasets are made.
 
     >>> import weir

@@ -274,6 +274,26 @@ def test_what_is_started_in_a_placement_group_is_in_it():
     assert get_current_placement_group() is None and weir.get_runtime_context().get_placement_group_id() is None
 
 
+def test_functions_of_a_dataset_know_their_placement_group():
+    def look(row):
+        found = get_current_placement_group()
+        return {"group": None if found is None else found.id.hex(), "child": weir.get(child.remote())}
+
+    group = placement_group([{"CPU": 1}])
+    try:
+        inside = PlacementGroupSchedulingStrategy(group, placement_group_capture_child_tasks=True)
+        id = group.id.hex()
+        assert weir.range(1).map(look, scheduling_strategy=inside).take() == [{"group": id, "child": id}]
+        context = weir.DataContext.get_current().copy()
+        with pytest.warns(DeprecationWarning):
+            context.scheduling_strategy = PlacementGroupSchedulingStrategy(group)
+        with weir.DataContext.current(context):
+            assert weir.range(1).map(look).take() == [{"group": id, "child": None}]
+        assert weir.range(1).map(look).take() == [{"group": None, "child": None}]
+    finally:
+        remove_placement_group(group)
+
+
 def test_a_handle_keeps_its_actor_where_a_weak_one_was_before():
     @weir.remote
     class Answer:

@@ -1,4 +1,5 @@
 """The session, the settings, and what importing the package costs."""
+import dataclasses
 import os
 import pickle
 import subprocess
@@ -10,6 +11,7 @@ import time
 import pytest
 
 import weir
+import weir.context
 from driver_scripts import wait_for
 
 
@@ -299,3 +301,15 @@ def test_the_same_names_under_weir_data():
     assert set(weir.__all__) <= set(dir(weir)) and weir.__all__ == sorted(weir.__all__) and set(weir.__all__) <= set(weir._WHERE)
     for name in weir.__all__:
         assert getattr(weir, name) is not None
+
+
+def test_the_class_shows_defaults_as_a_dataclass_does():
+    """What every context has its own of is not the class's."""
+    assert (weir.DataContext.target_max_block_size, weir.DataContext.enable_progress_bars) == (128 << 20, True)
+    assert "target_max_block_size" in dir(weir.DataContext)
+    assert not hasattr(weir.DataContext, "execution_options") and not hasattr(weir.DataContext, "no_such_field")
+    assert weir.context.AutoscalingConfig.actor_pool_util_upscaling_threshold == 1.75
+    one = dataclasses.replace(weir.DataContext().autoscaling_config, actor_pool_max_upscaling_delta=3)
+    assert dataclasses.asdict(one)["actor_pool_max_upscaling_delta"] == 3
+    lists = [weir.context.DeltaConfig().commit_retried_errors for _ in range(2)]
+    assert lists[0] == lists[1] and lists[0] is not lists[1]

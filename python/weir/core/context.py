@@ -29,6 +29,13 @@ class Current:
         self.worker = worker
 
 
+def group() -> Group | None:
+    """The placement group that this code runs in: that of the task or actor, or else of the function of a Dataset."""
+    current = runtime.current.get()
+    found: Group | None = runtime.group if current is None else current.group
+    return found
+
+
 class RuntimeContext:
     """See get_runtime_context.
 
@@ -299,8 +306,18 @@ class RuntimeContext:
         >>> print(weir.get_runtime_context().get_placement_group_id())
         None
         """
-        current = self._current()
-        return current.group[0].hex() if current is not None and current.group is not None else None
+        found = group()
+        return None if found is None else found[0].hex()
+
+    @property
+    def current_placement_group_id(self) -> str | None:
+        """The old name of get_placement_group_id().
+
+        >>> import weir
+        >>> print(weir.get_runtime_context().current_placement_group_id)
+        None
+        """
+        return self.get_placement_group_id()
 
     @property
     def should_capture_child_tasks_in_placement_group(self) -> bool:
@@ -310,8 +327,8 @@ class RuntimeContext:
         >>> weir.get_runtime_context().should_capture_child_tasks_in_placement_group
         False
         """
-        current = self._current()
-        return current is not None and current.group is not None and current.group[2]
+        found = group()
+        return found is not None and found[2]
 
     def get_runtime_env_string(self) -> str:
         """The runtime_env, as JSON.

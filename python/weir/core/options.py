@@ -236,12 +236,10 @@ def _place(result: Options, options: Mapping[str, Any]) -> None:
         if not strategy.soft and strategy.node_id != get_runtime_context().get_node_id():
             raise ValueError(f"there is no node {strategy.node_id}: a session has one, {get_runtime_context().get_node_id()}")
     elif strategy is None and group is None:
-        from weir.core import placement, runtime
+        from weir.core import placement
 
         group = placement.of_children()
         captures = group is not None
-        if group is None:
-            group = runtime.children_group
     elif isinstance(strategy, str) and strategy not in ("DEFAULT", "SPREAD"):
         raise ValueError(f"Invalid scheduling strategy {strategy}: 'DEFAULT', 'SPREAD' or one of weir.util.scheduling_strategies")
     if isinstance(group, PlacementGroup):

@@ -4,7 +4,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from weir.core import objects, runtime
+from weir.core import context, objects, runtime
 
 STRATEGIES = ("PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD")
 
@@ -228,18 +228,16 @@ def get_placement_group(placement_group_name: str) -> PlacementGroup:
 
 
 def get_current_placement_group() -> PlacementGroup | None:
-    """The one that the task or actor that asks is in; None: it is in none.
+    """The one that the task, actor or function of a Dataset that asks is in; None: it is in none.
 
     >>> get_current_placement_group() is None
     True
     """
-    current = runtime.current.get()
-    if current is None or current.group is None:
-        return None
-    return PlacementGroup(PlacementGroupID(current.group[0]), current.group[1])
+    found = context.group()
+    return None if found is None else PlacementGroup(PlacementGroupID(found[0]), found[1])
 
 
 def of_children() -> PlacementGroup | None:
     """The one of tasks that are started here and name none."""
-    current = runtime.current.get()
-    return get_current_placement_group() if current is not None and current.group is not None and current.group[2] else None
+    found = context.group()
+    return get_current_placement_group() if found is not None and found[2] else None

@@ -60,7 +60,7 @@ _lock = threading.RLock()
 _runtime: Runtime | None = None
 _address: str | None = None  # of the session that a worker belongs to
 worker: Any = None           # weir.core.worker.Worker, in such a process
-children_group: Any = None   # the placement group of tasks that name none: one that a Dataset's operator was put into with its children
+group: Any = None            # the placement group that a Dataset's operator was put into, in its workers (context.Group)
 current: contextvars.ContextVar[Any] = contextvars.ContextVar("weir_task", default=None)  # what runs here
 
 
