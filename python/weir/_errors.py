@@ -40,6 +40,11 @@ class RayError(Exception):
     RayTaskError(ZeroDivisionError)
     """
 
+    _says = ""  # where a program makes one without a text
+
+    def __str__(self) -> str:
+        return super().__str__() or self._says
+
 
 class UserCodeException(RayError):
     """A user's function or expression failed. The exception is of the function's own class, too.
@@ -74,14 +79,23 @@ class RayTaskError(RayError):
     pid: int = 0
     origin: str = ""
 
-    def as_instanceof_cause(self) -> RayTaskError:
-        """Itself: it is one of the user's class already.
+    def __init__(self, function_name: str = "", traceback_str: str = "", cause: BaseException | None = None, proctitle: str | None = None,
+                 pid: int | None = None, ip: str | None = None, actor_repr: str | None = None, actor_id: str | None = None) -> None:
+        super().__init__(traceback_str or function_name)
+        self.function_name, self.traceback_str, self.cause = function_name, traceback_str, cause
+        self.proctitle, self.pid, self.ip = proctitle or "weir", pid or os.getpid(), ip or "127.0.0.1"
+        self.actor_repr, self._actor_id = actor_repr, actor_id
 
-        >>> error = RayTaskError("Map(f) failed")
-        >>> error.as_instanceof_cause() is error
-        True
+    def as_instanceof_cause(self) -> RayTaskError:
+        """One that is of the cause's class, too. Those that weir raises are so already.
+
+        >>> made = RayTaskError("f", "it failed", ValueError("x")).as_instanceof_cause()
+        >>> isinstance(made, ValueError), str(made), made.as_instanceof_cause() is made
+        (True, 'it failed', True)
         """
-        return self
+        if self.cause is None or isinstance(self, type(self.cause)):
+            return self
+        return _make((RayTaskError,), type(self.cause), self.cause, str(self))
 
 
 class RayActorError(RayError):
@@ -95,6 +109,14 @@ class RayActorError(RayError):
     actor_id: str | None = None
     actor_init_failed: bool = False
     preempted: bool = False
+    _says = "The actor failed before this task had ended."
+
+    def __init__(self, actor_id: str | None = None, error_msg: str = "", actor_init_failed: bool = False, preempted: bool = False) -> None:
+        super().__init__(error_msg)
+        self.actor_id, self.actor_init_failed, self.preempted = actor_id, actor_init_failed, preempted
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _actor_error, (type(self), self.args), self.__dict__
 
     @property
     def error_msg(self) -> str:
@@ -112,6 +134,17 @@ class ActorDiedError(RayActorError):
     >>> str(ActorDiedError("MapBatches(Model): the constructor failed"))
     'MapBatches(Model): the constructor failed'
     """
+    _says = "The actor died unexpectedly before finishing this task."
+
+    def __init__(self, cause: Any = None) -> None:
+        super().__init__(error_msg="" if cause is None else str(cause))
+
+
+def _actor_error(kind: type[RayActorError], args: tuple[Any, ...]) -> RayActorError:
+    """One that was pickled; what its constructor set comes with its attributes."""
+    made = kind.__new__(kind, *args)
+    made.args = args
+    return made
 
 
 class WorkerCrashedError(RayError):
@@ -120,6 +153,7 @@ class WorkerCrashedError(RayError):
     >>> issubclass(WorkerCrashedError, RayError)
     True
     """
+    _says = "The worker died unexpectedly while executing this task."
 
 
 class OutOfMemoryError(RayError, MemoryError):
@@ -151,6 +185,13 @@ class TaskCancelledError(RayError):
     >>> issubclass(TaskCancelledError, RayError)
     True
     """
+
+    def __init__(self, task_id: Any = None, error_message: str | None = None) -> None:
+        super().__init__()
+        self.task_id, self.error_message = task_id, error_message
+
+    def __str__(self) -> str:
+        return self.error_message or ("" if self.task_id is None else f"Task: {self.task_id} was cancelled.")
 
 
 class SystemException(Exception):

@@ -102,10 +102,14 @@ class ActorHandleNotFoundError(ValueError, RayError):
 
 class ActorPlacementGroupRemoved(RayError):
     """The placement group of an actor was removed."""
+    _says = "The placement group of this actor was removed."
 
 
 class ActorUnavailableError(RayActorError):
     """An actor does not answer now: its process died, and it is started again."""
+
+    def __init__(self, error_message: str = "", actor_id: bytes | None = None) -> None:
+        super().__init__(None if actor_id is None else actor_id.hex(), error_message)
 
 
 class ActorUnschedulableError(RayError):
@@ -143,7 +147,15 @@ class NodeDiedError(RayError):
 
 
 class ObjectLostError(RayError):
-    """An object is gone: its session has ended, or the process that kept it died."""
+    """An object is gone: its session has ended, or the process that kept it died. Programs make one of its number and who made it."""
+
+    def __init__(self, object_ref_hex: str = "", owner_address: Any = None, call_site: str = "") -> None:
+        super().__init__(object_ref_hex)
+        self.object_ref_hex, self.owner_address, self.call_site = object_ref_hex, owner_address, call_site
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return text if not text or " " in text else f"Failed to retrieve object {text}."
 
 
 class ObjectFetchTimedOutError(ObjectLostError):
@@ -191,7 +203,18 @@ class PlasmaObjectNotAvailable(RayError):
 
 
 class RaySystemError(RayError):
-    """An error inside weir itself, met by tasks and actors."""
+    """An error inside weir itself, met by tasks and actors.
+
+    >>> str(RaySystemError("lost"))
+    'System error: lost'
+    """
+
+    def __init__(self, client_exc: Any = "", traceback_str: str | None = None) -> None:
+        super().__init__(client_exc)
+        self.client_exc, self.traceback_str = client_exc, traceback_str
+
+    def __str__(self) -> str:
+        return f"System error: {self.client_exc}" + (f"\ntraceback: {self.traceback_str}" if self.traceback_str else "")
 
 
 class RayChannelError(RaySystemError):
@@ -230,6 +253,7 @@ class StreamingGeneratorReplayInconsistentError(RaySystemError):
 
 class TaskPlacementGroupRemoved(RayError):
     """The placement group of a task was removed."""
+    _says = "The placement group of this task was removed."
 
 
 class TaskUnschedulableError(RayError):

@@ -596,3 +596,22 @@ def test_gpu_slots(monkeypatch):
 
 if __name__ == "__main__":
     sys.exit(pytest.main([__file__]))
+
+
+def test_programs_make_rays_errors_themselves():
+    """Their tests do, with Ray's arguments; what they make can be pickled."""
+    exceptions = weir.exceptions
+    failed = exceptions.RayTaskError(function_name="f", traceback_str="it failed", cause=ValueError("v"))
+    as_cause = failed.as_instanceof_cause()
+    assert (str(failed), failed.function_name, repr(failed.cause)) == ("it failed", "f", "ValueError('v')")
+    assert isinstance(as_cause, ValueError) and isinstance(as_cause, exceptions.RayTaskError) and str(as_cause) == "it failed"
+    made = [failed, exceptions.TaskCancelledError(), exceptions.TaskCancelledError(task_id="ab"), exceptions.TaskCancelledError(error_message="m"),
+            exceptions.RayActorError(), exceptions.RayActorError(actor_id="ab", error_msg="m"), exceptions.ActorDiedError(), exceptions.WorkerCrashedError(),
+            exceptions.ActorUnavailableError("away", b"\xab"), exceptions.ObjectLostError("ab", None, "here"), exceptions.RaySystemError("lost", "trace")]
+    again = pickle.loads(pickle.dumps(made))
+    assert [(type(error), str(error), error.__dict__.keys()) for error in again] == [(type(error), str(error), error.__dict__.keys()) for error in made]
+    assert [str(error) for error in made] == [
+        "it failed", "", "Task: ab was cancelled.", "m", "The actor failed before this task had ended.", "m",
+        "The actor died unexpectedly before finishing this task.", "The worker died unexpectedly while executing this task.", "away",
+        "Failed to retrieve object ab.", "System error: lost\ntraceback: trace"]
+    assert (again[5].actor_id, again[8].actor_id, again[9].call_site) == ("ab", "ab", "here")

@@ -322,7 +322,7 @@ class Scheduler:
         """What get says of a cancelled one."""
         from weir.exceptions import TaskCancelledError
 
-        return errors.of_system(TaskCancelledError(f"Task: {task.id.hex()} was cancelled: {task.name}()"))
+        return errors.of_system(TaskCancelledError(error_message=f"Task: {task.id.hex()} was cancelled: {task.name}()"))
 
     def cancel(self, id: bytes, force: bool) -> None:
         """Of the task that makes the object, if it has not ended."""

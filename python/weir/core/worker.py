@@ -523,7 +523,7 @@ def _leave() -> None:
 def _cancelled(call: Call) -> Payload:
     from weir.exceptions import TaskCancelledError
 
-    return errors.of_system(TaskCancelledError(f"Task: {call.id.hex()} was cancelled: {call.name}()"))
+    return errors.of_system(TaskCancelledError(error_message=f"Task: {call.id.hex()} was cancelled: {call.name}()"))
 
 
 def main() -> None:
