@@ -164,3 +164,18 @@ def classes_that_start_late(data, at, seconds, needed):
 
     data.DataContext.get_current().wait_for_min_actors_s = seconds
     return data.range(4, override_num_blocks=1).map(lambda row: {"a": row["id"]}).map_batches(Slow, concurrency=1, batch_size=2).take_all()
+
+
+@case("target_max_block_size", "target_min_block_size", "use_polars_sort", "max_errored_blocks", "execution_options", "read_op_min_num_blocks",
+      "issue_detectors_config", "scheduling_strategy", "no_such_field")
+def defaults_of_the_class(data, at, name):
+    return getattr(data.DataContext, name, "none")
+
+
+@case()
+def configurations_are_dataclasses(data, at):
+    import dataclasses
+
+    context = data.DataContext.get_current()
+    changed = dataclasses.replace(context.autoscaling_config, actor_pool_max_upscaling_delta=3)
+    return [dataclasses.asdict(changed), dataclasses.asdict(data.FileShuffleConfig(seed=3)), data.FileShuffleConfig.reseed_after_execution]

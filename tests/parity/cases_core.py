@@ -313,3 +313,61 @@ print("seen", seen, ray.cluster_resources()["CPU"])
     places = dict(os.environ, PYTHONPATH=os.pathsep.join(filter(None, sys.path)))
     out = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, check=True, env=places).stdout
     return [line for line in out.splitlines() if line.startswith("seen")]
+
+
+@case("TaskID", "ActorID", "NodeID", "WorkerID", "JobID", "PlacementGroupID")
+def numbers_of_things(data, at, name):
+    import importlib
+    import pickle
+
+    kind = getattr(importlib.import_module("ray" if root(data).__name__ == "ray" else "weir.core"), name)
+    one = kind(b"\xab" * kind.size())
+    return [kind.size(), one.hex(), repr(one), one == kind.from_hex(one.hex()), one == kind.from_binary(one.binary()), len({one, kind(one.binary())}),
+            kind.nil().is_nil(), one.is_nil(), repr(kind.nil()), pickle.loads(pickle.dumps(one)) == one,
+            caught(lambda: kind(b"x")), caught(lambda: kind("x"))]
+
+
+def caught(call):
+    try:
+        call()
+    except Exception as error:
+        return type(error).__name__
+
+
+@case()
+def errors_that_programs_make(data, at):
+    import importlib
+    import pickle
+
+    exceptions = importlib.import_module(root(data).__name__ + ".exceptions")
+    task = exceptions.RayTaskError(function_name="f", traceback_str="it failed", cause=ValueError("v"))
+    both = task.as_instanceof_cause()
+    actor = exceptions.RayActorError(actor_id="ab", error_msg="m")
+    lost = exceptions.ObjectLostError("ab", None, "here")
+    again = pickle.loads(pickle.dumps(exceptions.TaskCancelledError(error_message="m")))
+    return [str(task), task.function_name, repr(task.cause), isinstance(both, ValueError), isinstance(both, exceptions.RayTaskError), str(both),
+            str(actor), actor.actor_id, actor.error_msg, actor.actor_init_failed, lost.object_ref_hex, lost.call_site,
+            str(exceptions.TaskCancelledError()), str(again), again.error_message, str(exceptions.RaySystemError("lost")),
+            bool(str(exceptions.WorkerCrashedError())), bool(str(exceptions.ActorDiedError())), str(exceptions.GetTimeoutError("x"))]
+
+
+@case()
+def placement_groups_of_functions(data, at):
+    import importlib
+
+    ray = root(data)
+    is_ray = ray.__name__ == "ray"
+    strategies = importlib.import_module("ray.util.scheduling_strategies" if is_ray else "weir.core")
+    group = importlib.import_module("ray.util" if is_ray else "weir.core")
+    made = group.placement_group([{"CPU": 1}])
+    ray.get(made.ready())
+
+    def look(row):
+        found = group.get_current_placement_group()
+        return {"same": found is not None and found.id.hex() == made.id.hex()}
+
+    try:
+        inside = strategies.PlacementGroupSchedulingStrategy(made)
+        return [data.range(1).map(look, scheduling_strategy=inside).take_all(), data.range(1).map(look).take_all()]
+    finally:
+        group.remove_placement_group(made)

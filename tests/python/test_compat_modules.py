@@ -19,7 +19,7 @@ RECORDED = json.loads((ROOT / "tests/python/recorded/ray_2_60_names.json").read_
 # Modules without anything public.
 PRIVATE = {"ray.data.datasource.path_util", "ray.data.datasource.util"}
 # Names of Ray's that weir does not have. Everything else in the recorded list has to be there.
-CLUSTER = "ActorClassID ClientBuilder FunctionID JobID Language NodeID UniqueID WorkerID client java_actor_class java_function timeline"
+CLUSTER = "ActorClassID ClientBuilder FunctionID Language client java_actor_class java_function timeline"
 SERVICES = "ClickHouseTableSettings DatabricksUnityCatalog KafkaAuthConfig SinkMode"
 ABSENT = {name: set(words.split()) for name, words in {
     "ray": CLUSTER,

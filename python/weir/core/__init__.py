@@ -5,7 +5,7 @@
     node.py      store.py scheduler.py actors.py streams.py resources.py peers.py processes.py memory_watch.py waits.py calls.py: the driver's
                  side, under one lock
     worker.py    the process that runs tasks, or keeps an actor
-    payload.py channel.py messages.py errors.py tasks.py ids.py: what goes between them
+    payload.py channel.py messages.py errors.py tasks.py ids.py numbers.py: what goes between them
 """
 from __future__ import annotations
 
@@ -18,27 +18,31 @@ _WHERE = {
     "ActorClass": "handles",
     "ActorClassInheritanceException": "handles",
     "ActorHandle": "handles",
-    "ActorID": "objects",
+    "ActorID": "numbers",
     "ActorMethod": "handles",
     "ActorPool": "actor_pool",
     "DynamicObjectRefGenerator": "objects",
     "Empty": "queue",
     "Full": "queue",
+    "JobID": "numbers",
     "NodeAffinitySchedulingStrategy": "placement",
+    "NodeID": "numbers",
     "NodeLabelSchedulingStrategy": "placement",
     "ObjectID": "objects",
     "ObjectRef": "objects",
     "ObjectRefGenerator": "objects",
     "PlacementGroup": "placement",
-    "PlacementGroupID": "placement",
+    "PlacementGroupID": "numbers",
     "PlacementGroupSchedulingStrategy": "placement",
     "Pool": "process_pool",
     "Queue": "queue",
     "RemoteFunction": "functions",
     "RuntimeContext": "context",
     "StreamingObjectRefGenerator": "objects",
-    "TaskID": "objects",
+    "TaskID": "numbers",
     "TimeoutError": "process_pool",
+    "UniqueID": "numbers",
+    "WorkerID": "numbers",
     "cancel": "api",
     "exit_actor": "handles",
     "free": "api",

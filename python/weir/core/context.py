@@ -136,7 +136,7 @@ class RuntimeContext:
         >>> print(weir.get_runtime_context().task_id)
         None
         """
-        from weir.core.objects import TaskID
+        from weir.core.numbers import TaskID
 
         found = self.get_task_id()
         return TaskID(bytes.fromhex(found)) if found else None
@@ -186,7 +186,7 @@ class RuntimeContext:
         >>> print(weir.get_runtime_context().actor_id)
         None
         """
-        from weir.core.objects import ActorID
+        from weir.core.numbers import ActorID
 
         found = self.get_actor_id()
         return ActorID(bytes.fromhex(found)) if found else None

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from weir.core import ids, objects, options, runtime, signatures
-from weir.core.objects import ActorID
+from weir.core.numbers import ActorID
 from weir.core.functions import Exported, _unexported, arguments, parent, results
 from weir.core.tasks import CREATE, METHOD, STREAMING, Options, Task
 

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from weir.core import ids, runtime
+from weir.core.numbers import TaskID
 from weir.core.payload import nested
 
 if TYPE_CHECKING:
@@ -190,52 +191,6 @@ def note(thing: Any, current: runtime.Runtime) -> None:
         nested.refs.append(thing)
     elif not nested.quiet:
         current.call("pin", thing.binary())
-
-
-class TaskID:
-    """The number of a task.
-
-    >>> TaskID(bytes(24)).hex() == "00" * 24
-    True
-    """
-
-    __slots__ = ("_id",)
-
-    def __init__(self, id: bytes) -> None:
-        self._id = id
-
-    def binary(self) -> bytes:
-        """As bytes.
-
-        >>> TaskID(bytes(24)).binary() == bytes(24)
-        True
-        """
-        return self._id
-
-    def hex(self) -> str:
-        """As a text.
-
-        >>> TaskID(b"\\x01" * 24).hex() == "01" * 24
-        True
-        """
-        return self._id.hex()
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and other._id == self._id
-
-    def __hash__(self) -> int:
-        return hash(self._id)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._id.hex()})"
-
-
-class ActorID(TaskID):
-    """The number of an actor.
-
-    >>> len(ActorID(bytes(16)).hex())
-    32
-    """
 
 
 class ObjectRefGenerator:

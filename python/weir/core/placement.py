@@ -4,17 +4,10 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from weir.core import context, objects, runtime
+from weir.core import context, runtime
+from weir.core.numbers import PlacementGroupID as PlacementGroupID
 
 STRATEGIES = ("PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD")
-
-
-class PlacementGroupID(objects.TaskID):
-    """The number of a placement group.
-
-    >>> len(PlacementGroupID(bytes(18)).hex())
-    36
-    """
 
 
 class PlacementGroup:
@@ -154,13 +147,13 @@ class NodeLabelSchedulingStrategy:
         self.soft = soft or {}
 
 
-def placement_group(bundles: list[dict[str, float]], strategy: str = "PACK", name: str = "", lifetime: str | None = None,
+def placement_group(bundles: list[dict[str, float]], strategy: str | None = None, name: str = "", lifetime: str | None = None,
                     _soft_target_node_id: str | None = None, bundle_label_selector: list[dict[str, str]] | None = None) -> PlacementGroup:
     """Reserves bundles of resources, all or none, as soon as they are free.
 
     Args:
         bundles: each a dict such as {"CPU": 2, "GPU": 1}.
-        strategy: PACK, SPREAD and STRICT_PACK are the same on one machine; STRICT_SPREAD of several bundles is refused.
+        strategy: PACK (None), SPREAD and STRICT_PACK are the same on one machine; STRICT_SPREAD of several bundles is refused.
         name: for the table.
         lifetime: None or "detached": until it is removed, or the session ends.
         bundle_label_selector: one machine has no labels: without effect.
@@ -177,6 +170,8 @@ def placement_group(bundles: list[dict[str, float]], strategy: str = "PACK", nam
     for bundle in bundles:
         if not bundle or not isinstance(bundle, dict) or all(amount == 0 for amount in bundle.values()):
             raise ValueError(f"Bundles cannot be an empty dictionary or resources with only 0 values. Bundles: {bundles}")
+    if strategy is None:
+        strategy = "PACK"
     if strategy not in STRATEGIES:
         raise ValueError(f"Invalid strategy type {strategy!r}: one of {', '.join(STRATEGIES)}")
     if strategy == "STRICT_SPREAD" and len(bundles) > 1:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from weir._mistakes import WrongArgument
@@ -12,6 +13,7 @@ from weir.datasource.examples import example_file
 from weir.datasource.partitioning import PathPartitionFilter
 
 
+@dataclass(unsafe_hash=True)
 class FileShuffleConfig:
     """Reads files in random order: a new one each time, or always the one of `seed`.
 
@@ -24,13 +26,14 @@ class FileShuffleConfig:
     FileShuffleConfig(seed=7, reseed_after_execution=True)
     """
 
-    def __init__(self, seed: int | None = None, reseed_after_execution: bool = True) -> None:
-        if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int)):
-            raise ValueError(f"Seed must be an integer or None, not {seed!r}")
-        self.seed = seed
-        self.reseed_after_execution = reseed_after_execution
+    seed: int | None = None
+    reseed_after_execution: bool = True
 
-    def get_seed(self, execution_index: int = 0) -> int | None:
+    def __post_init__(self) -> None:
+        if self.seed is not None and (isinstance(self.seed, bool) or not isinstance(self.seed, int)):
+            raise ValueError(f"Seed must be an integer or None, not {self.seed!r}")
+
+    def get_seed(self, execution_idx: int = 0) -> int | None:
         """The seed of the run with this number, counted from 0; None without a seed.
 
         >>> always = FileShuffleConfig(seed=7, reseed_after_execution=False)
@@ -41,16 +44,7 @@ class FileShuffleConfig:
         """
         if self.seed is None or not self.reseed_after_execution:
             return self.seed
-        return hash((self.seed, execution_index))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, FileShuffleConfig) and self.__dict__ == other.__dict__
-
-    def __hash__(self) -> int:
-        return hash((self.seed, self.reseed_after_execution))
-
-    def __repr__(self) -> str:
-        return f"FileShuffleConfig(seed={self.seed}, reseed_after_execution={self.reseed_after_execution})"
+        return hash((self.seed, execution_idx))
 
 
 class Listing(NamedTuple):

@@ -1,0 +1,5 @@
+"""ray.util.helpers: weir's, under Ray's name."""
+
+from weir.compat.lazy import names
+
+__getattr__, __dir__, __all__ = names(__name__, "weir.core weir.util", "as_completed map_unordered")
