@@ -17,20 +17,46 @@ struct weir_cells {
 	const uint8_t *bytes, *bytes_end; /* BYTES */
 };
 
+enum {
+	WEIR_SPANS_ROWS = 1 << 13, /* of a piece: a column of them is in the cache, with what is made of it */
+	WEIR_SPANS_BYTES = WEIR_SPANS_ROWS * 8,
+};
+
+/* The rows of a piece by source, where each source's are neighbours, as those of a run that is merged are. */
+struct weir_spans {
+	uint32_t source_count;
+	bool hold;                        /* for the picks that were looked at last */
+	uint16_t places[WEIR_SPANS_ROWS]; /* of the picks, where spans lie one behind the other */
+	uint8_t between[WEIR_SPANS_BYTES];
+	struct weir_span {
+		uint32_t row;        /* the first */
+		uint32_t begin, end; /* places; alike: the source has no row */
+	} of[];
+};
+
+/* *out NULL: there are so few sources that the detour costs more than it saves. Free: NULL is fine. */
+int weir_spans_new(struct weir_account *account, size_t source_count, struct weir_spans **out,
+		   struct weir_error *err);
+void weir_spans_free(struct weir_account *account, struct weir_spans *spans);
+/* Looks at picks whose columns come next. NULL is fine. */
+void weir_spans_find(struct weir_spans *spans, const struct weir_pick *picks, uint32_t count);
+
 void weir_cells_init(struct weir_cells *cells, const struct weir_array *array);
 /* Whether a row may be null. */
 bool weir_cells_have_nulls(const struct weir_cells *cells);
 
-/* All sources are of one type. The result is FLAT, in memory of the arena; long strings stay where they are. A nested
- * column is a new array, in *nested, that the caller lets go when the column is not needed any more. */
-int weir_interleave(const struct weir_cells *sources, bool has_nulls, const struct weir_pick *picks, uint32_t count,
-		    struct weir_account *account, struct weir_arena *arena, struct weir_column *out,
-		    struct weir_array **nested, struct weir_error *err);
+/* All sources are of one type; `spans` NULL, or found for these picks. The result is FLAT, in memory of the arena; long
+ * strings stay where they are. A nested column is a new array, in *nested, that the caller lets go when the column is
+ * not needed any more. */
+int weir_interleave(const struct weir_cells *sources, bool has_nulls, struct weir_spans *spans,
+		    const struct weir_pick *picks, uint32_t count, struct weir_account *account,
+		    struct weir_arena *arena, struct weir_column *out, struct weir_array **nested,
+		    struct weir_error *err);
 
 /* Into memory of the caller's; no source is nested or a dictionary. Values of one width; bits, a whole number of words,
  * and which rows are valid, as bits, and how many are. */
-void weir_interleave_values(const struct weir_cells *sources, const struct weir_pick *picks, uint32_t count,
-			    size_t width, uint8_t *to);
+void weir_interleave_values(const struct weir_cells *sources, struct weir_spans *spans, const struct weir_pick *picks,
+			    uint32_t count, size_t width, uint8_t *to);
 void weir_interleave_bits(const struct weir_cells *sources, const struct weir_pick *picks, uint32_t count,
 			  uint64_t *to);
 uint32_t weir_interleave_validity(const struct weir_cells *sources, const struct weir_pick *picks, uint32_t count,

@@ -130,7 +130,7 @@ static int room_for_rows(struct weir_merge *merge, struct weir_error *err)
 	merge->items = weir_alloc(&merge->account, merge->items_max * sizeof(*merge->items), err);
 	merge->places = merge->items ? weir_alloc(&merge->account, 2 * merge->items_max * sizeof(*merge->places), err)
 				     : NULL;
-	return merge->places ? WEIR_OK : err->code;
+	return merge->places ? weir_spans_new(&merge->account, count, &merge->spans, err) : err->code;
 }
 
 /* For an open chunk of each run that has some on disk. */
@@ -558,14 +558,16 @@ int weir_merge_next(struct weir_merge *merge, struct weir_vector *out, struct we
 	out->columns = weir_arena_alloc_zero(&merge->arena, (column_count + 1) * sizeof(*out->columns), err);
 	if (!out->columns)
 		return err->code;
+	if (!is_slice)
+		weir_spans_find(merge->spans, merge->picks, count);
 	for (uint32_t i = 0; i < column_count && !code; i++) {
 		if (is_slice)
 			code = weir_column_from_array(merge->cursors[merge->picks[0].source].batch->columns[i],
 						      merge->picks[0].row, count, &merge->arena, &out->columns[i], err);
 		else
 			code = weir_interleave(merge->cells + i * merge->cursor_count, merge->has_nulls[i],
-					       merge->picks, count, &merge->account, &merge->arena, &out->columns[i],
-					       &merge->nested[i], err);
+					       merge->spans, merge->picks, count, &merge->account, &merge->arena,
+					       &out->columns[i], &merge->nested[i], err);
 	}
 	out->row_count = out->selection.count = count;
 	out->column_count = column_count;
@@ -644,6 +646,8 @@ void weir_merge_close(struct weir_merge *merge)
 		  merge->active ? (merge->cursor_count + 1) * sizeof(*merge->active) : 0);
 	weir_free(&merge->account, merge->views, merge->views ? (merge->cursor_count + 1) * sizeof(*merge->views) : 0);
 	weir_free(&merge->account, merge->cells, merge->cells ? cells_size(merge) : 0);
+	weir_spans_free(&merge->account, merge->spans);
+	merge->spans = NULL;
 	weir_free(&merge->account, merge->copies, merge->copies_size);
 	merge->copies = NULL;
 	merge->copies_size = 0;

@@ -14,8 +14,8 @@ enum {
 	BLOCK_BYTES = 8 << 20,        /* what leaves a lane (ops/chunks.c) */
 	BLOCK_BYTES_MIN = 64 << 10,   /* below, a copy costs nothing */
 	BLOCK_ROWS_MAX = 1 << 20,     /* so that picks are no more than the block */
-	PIECE_ROWS = 1 << 13,         /* whose picks are in the cache while one column after the other is filled */
-	PIECE_BYTES = PIECE_ROWS * 8, /* of a column, but of one row */
+	PIECE_ROWS = WEIR_SPANS_ROWS, /* whose picks are in the cache while one column after the other is filled */
+	PIECE_BYTES = WEIR_SPANS_BYTES, /* of a column, but of one row */
 };
 
 struct making {
@@ -200,7 +200,8 @@ static int put_values(struct making *making, struct weir_chunk *chunk, uint32_t 
 	if (code || !size)
 		return code;
 	if (column->type->layout == WEIR_LAYOUT_FIXED)
-		weir_interleave_values(cells_of(making, i), picks, count, column->type->byte_width, making->piece);
+		weir_interleave_values(cells_of(making, i), making->merge->spans, picks, count,
+				       column->type->byte_width, making->piece);
 	else
 		weir_interleave_bytes(cells_of(making, i), picks, count,
 				      column->buffers[1].data + (size_t)first * offset_width(column->type),
@@ -214,6 +215,7 @@ static int put_columns(struct making *making, struct weir_chunk *chunk, struct w
 
 	for (int64_t first = 0, count; first < making->rows && !code; first += count) {
 		count = rows_of_piece(making, first);
+		weir_spans_find(making->merge->spans, making->merge->block_picks + first, (uint32_t)count);
 		for (uint32_t i = 0; i < making->schema->field_count && !code; i++)
 			code = put_values(making, chunk, i, first, (uint32_t)count, err);
 	}

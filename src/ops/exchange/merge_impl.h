@@ -51,6 +51,7 @@ struct weir_merge {
 	bool has_large;
 	bool has_cut;                /* some cursor that has rows yet has but the beginning of a key */
 	struct weir_cells *cells;    /* by column, then by cursor: what is open */
+	struct weir_spans *spans;    /* NULL: there are few cursors */
 	bool *has_nulls;             /* by column: so far */
 	struct weir_key_view *views; /* by cursor: which keys are at hand */
 	uint32_t *active;            /* cursors that have rows yet, ascending */
