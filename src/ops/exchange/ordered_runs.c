@@ -229,6 +229,7 @@ static int gather_begin(struct runs_lane *lane, struct weir_error *err)
 	return code;
 }
 
+/* The caller's reference to the batch goes. */
 static int make_run(struct runs_lane *lane, struct weir_batch *batch, struct weir_error *err)
 {
 	struct weir_ordered *state = lane->state;
@@ -255,10 +256,13 @@ static int make_run(struct runs_lane *lane, struct weir_batch *batch, struct wei
 		if (state->limit < 0)
 			code = weir_run_arrange(&state->space, &lane->account, batch, &lane->keys, rows, state->schema,
 						&run, err);
-		if (!code && !run)
+		if (!code && !run) {
 			code = weir_sorted_run_new(&state->space, &lane->account, batch, &lane->keys, rows, wanted,
 						   is_bare(state) ? &lane->draw : NULL, &run, err);
+			batch = NULL;
+		}
 	}
+	weir_batch_unref(batch);
 	if (!code && run) {
 		run->split = lane->split;
 		run->part = lane->parts++;
@@ -286,7 +290,6 @@ static int seal(struct runs_lane *lane, struct weir_error *err)
 	lane->gather = NULL;
 	if (!code)
 		code = make_run(lane, batch, err);
-	weir_batch_unref(batch);
 	weir_sorted_run_free(&lane->state->space, lane->lying);
 	lane->lying = NULL;
 	weir_key_list_clear(&lane->keys);

@@ -176,10 +176,11 @@ int weir_run_end(struct weir_sorted_run *run, const uint8_t *key, uint32_t size,
 /* About what a merge needs for it while it is open, beside the one large row that it has of all runs. */
 uint64_t weir_run_open_bytes(const struct weir_sorted_run *run);
 
-/* The first `count` rows of a batch in the order of `rows`, whose keys are `keys`, as chunks. Memory that is needed
- * meanwhile comes from `account`. `draw`: the numbers of all of them are those that were drawn last, and no column of
- * the batch; NULL: they were not drawn. */
-int weir_sorted_run_new(struct weir_run_space *space, struct weir_account *account, const struct weir_batch *batch,
+/* The first `count` rows of a batch in the order of `rows`, whose keys are `keys`, as chunks. The caller's reference to
+ * the batch goes, so that its columns can while they are taken. Memory that is needed meanwhile comes from `account`.
+ * `draw`: the numbers of all of them are those that were drawn last, and no column of the batch; NULL: they were not
+ * drawn. */
+int weir_sorted_run_new(struct weir_run_space *space, struct weir_account *account, struct weir_batch *batch,
 			const struct weir_key_list *keys, const uint32_t *rows, int64_t count,
 			const struct weir_draw *draw, struct weir_sorted_run **out, struct weir_error *err);
 /* Whether it is one large row. */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 enum {
-	TAKEN_PARTS = 4,    /* of a run that becomes chunks: so much of it is there twice */
+	TAKEN_PARTS = 4,    /* of a run that becomes chunks: about so much of it is there twice */
 	MARK_ROWS_MIN = 64, /* between two marks, in the run that they are taken from */
 	NUMBER_KEY_BYTES = 9,
 	UNLIKE_TIMES = 4, /* what a chunk is to have at most */
@@ -215,19 +215,110 @@ static int slice_alike(const struct weir_run_space *space, const struct weir_bat
 	return code;
 }
 
-int weir_sorted_run_new(struct weir_run_space *space, struct weir_account *account, const struct weir_batch *batch,
+/* ---- rows in order ---- */
+
+/* A batch's rows in the order of `rows`: some of them at a time, or all at once, where columns are small. */
+struct taking {
+	struct weir_account *account;
+	struct weir_batch *batch; /* NULL: its columns are over */
+	const uint32_t *rows;
+	int64_t count, at_once;
+	int64_t *numbers;         /* of rows that are taken */
+	struct weir_batch *taken; /* rows first … end − 1 */
+	int64_t first, end;
+};
+
+static bool has_small_columns(const struct weir_batch *batch)
+{
+	int64_t bytes = weir_run_batch_bytes(batch);
+
+	for (uint32_t i = 0; i < batch->column_count; i++)
+		if (weir_array_rows_bytes(batch->columns[i], 0, batch->row_count) > bytes / TAKEN_PARTS)
+			return false;
+	return true;
+}
+
+/* Column by column, and many rows of each: what is read of it, at random, stays in the cache until its neighbours are
+ * wanted. Best all of them: of half a million numbers a value takes half as long as where a quarter is taken at a
+ * time. */
+static int taking_init(struct taking *taking, int64_t rows_min, struct weir_error *err)
+{
+	taking->at_once = has_small_columns(taking->batch) ? taking->count : taking->count / TAKEN_PARTS;
+	taking->at_once = taking->at_once > rows_min ? taking->at_once : rows_min;
+	taking->at_once = taking->at_once < taking->count ? taking->at_once : taking->count;
+	taking->numbers = weir_alloc(taking->account, (size_t)taking->at_once * sizeof(*taking->numbers), err);
+	return taking->numbers ? WEIR_OK : err->code;
+}
+
+static void taking_release(struct taking *taking)
+{
+	weir_batch_unref(taking->taken);
+	weir_batch_unref(taking->batch);
+	weir_free(taking->account, taking->numbers,
+		  taking->numbers ? (size_t)taking->at_once * sizeof(*taking->numbers) : 0);
+}
+
+/* Each column goes when its rows have been taken, if nobody else has it. */
+static int take_all(struct taking *taking, struct weir_error *err)
+{
+	uint32_t count = taking->batch->column_count;
+	struct weir_schema *schema = weir_schema_ref(taking->batch->schema);
+	struct weir_array **columns =
+		weir_alloc_zero(taking->account, (count + 1) * sizeof(struct weir_array *), err);
+	int code = columns ? WEIR_OK : err->code;
+
+	for (uint32_t i = 0; i < count && !code; i++)
+		columns[i] = weir_array_ref(taking->batch->columns[i]);
+	weir_batch_unref(taking->batch);
+	taking->batch = NULL;
+	for (uint32_t i = 0; i < count && !code; i++) {
+		struct weir_array *from = columns[i];
+
+		code = weir_arrays_take(taking->account, &from, 1, taking->numbers, taking->count, &columns[i], err);
+		weir_array_unref(from);
+	}
+	if (!code) {
+		taking->taken = weir_batch_new(taking->account, schema, taking->count, columns, err);
+		code = taking->taken ? WEIR_OK : err->code;
+	}
+	for (uint32_t i = 0; columns && i < count; i++)
+		weir_array_unref(columns[i]);
+	weir_free(taking->account, columns, columns ? (count + 1) * sizeof(struct weir_array *) : 0);
+	weir_schema_unref(schema);
+	return code;
+}
+
+/* The next rows, from `first` on. */
+static int take_next(struct taking *taking, int64_t first, struct weir_error *err)
+{
+	int64_t count = taking->count - first < taking->at_once ? taking->count - first : taking->at_once;
+
+	weir_batch_unref(taking->taken);
+	taking->taken = NULL;
+	taking->first = first;
+	taking->end = first + count;
+	for (int64_t i = 0; i < count; i++)
+		taking->numbers[i] = taking->rows[first + i];
+	return count == taking->count ? take_all(taking, err)
+				      : weir_batch_take(taking->account, taking->batch, taking->numbers, count,
+							&taking->taken, err);
+}
+
+int weir_sorted_run_new(struct weir_run_space *space, struct weir_account *account, struct weir_batch *batch,
 			const struct weir_key_list *keys, const uint32_t *rows, int64_t count,
 			const struct weir_draw *draw, struct weir_sorted_run **out, struct weir_error *err)
 {
 	struct weir_sorted_run *run = weir_run_new(space, err);
-	struct weir_batch *taken = NULL;
+	struct taking taking = {.account = account, .batch = batch, .rows = rows, .count = count};
 	struct weir_run_marks *marks = NULL;
 	struct mark_places places;
-	int64_t step, most, at_once, taken_first = 0, taken_end = 0, *numbers;
-	int code = WEIR_OK;
+	int64_t step, most;
+	int code = run ? WEIR_OK : err->code;
 
-	if (!run)
-		return err->code;
+	if (code) {
+		weir_batch_unref(batch);
+		return code;
+	}
 	code = marks_of(space, keys, rows, count, &marks, err);
 	mark_places_init(&places, marks, keys, rows, count);
 	/* A merge has the numbers as well while a chunk is open. */
@@ -237,12 +328,8 @@ int weir_sorted_run_new(struct weir_run_space *space, struct weir_account *accou
 		batch->row_count);
 	step = step > count ? count : step;
 	most = step + step / 2;
-	/* Column by column, and many rows of each: what is read of it stays in the cache until its neighbours are
-	 * wanted. */
-	at_once = count / TAKEN_PARTS > most ? count / TAKEN_PARTS : most;
-	numbers = weir_alloc(account, (size_t)at_once * sizeof(*numbers), err);
-	if (!numbers && !code)
-		code = err->code;
+	if (!code)
+		code = taking_init(&taking, most, err);
 	if (!code && draw)
 		code = weir_drawn_new(space->account, draw, &run->drawn, err);
 	for (int64_t first = 0, here; first < count && !code; first += here) {
@@ -252,18 +339,11 @@ int weir_sorted_run_new(struct weir_run_space *space, struct weir_account *accou
 
 		here = rows_to_mark(&places, first, chunk_rows(space, keys, rows, first, count, step), step);
 		here = here < most ? here : most;
-		if (first + here > taken_end) {
-			weir_batch_unref(taken);
-			taken = NULL;
-			taken_first = first;
-			taken_end = count - first < at_once ? count : first + at_once;
-			for (int64_t i = first; i < taken_end; i++)
-				numbers[i - first] = rows[i];
-			code = weir_batch_take(account, batch, numbers, taken_end - first, &taken, err);
-		}
+		if (first + here > taking.end)
+			code = take_next(&taking, first, err);
 		fence = weir_key_at(keys, rows[first], &fence_size);
 		if (!code)
-			code = slice_alike(space, taken, first - taken_first, &here, &part, err);
+			code = slice_alike(space, taking.taken, first - taking.first, &here, &part, err);
 		if (!code)
 			code = weir_run_append(run, part, fence, fence_size, err);
 		weir_batch_unref(part);
@@ -271,13 +351,12 @@ int weir_sorted_run_new(struct weir_run_space *space, struct weir_account *accou
 			run->chunks.items[run->chunks.count - 1].mark = mark_above(&places, first + here);
 		/* The others are as large, unless values are of any size. */
 		if (!code && !first && !marks && here == step && here < count) {
-			step += rows_to_page(batch, run->chunks.items[0].size);
+			step += rows_to_page(taking.taken, run->chunks.items[0].size);
 			step = step > most * 4 / 5 ? most * 4 / 5 : step;
 			step = step < 1 ? 1 : step; /* a row that is larger than a chunk is one */
 		}
 	}
-	weir_batch_unref(taken);
-	weir_free(account, numbers, numbers ? (size_t)at_once * sizeof(*numbers) : 0);
+	taking_release(&taking);
 	if (!code) {
 		uint32_t size;
 		const uint8_t *key = weir_key_at(keys, rows[count - 1], &size);
