@@ -2,7 +2,10 @@
 
 #include <string.h>
 
-enum { CAPACITY_MIN = 1024 };
+enum {
+	CAPACITY_MIN = 1024,
+	AHEAD = 24, /* rows */
+};
 
 static const uint64_t address_mask = ((uint64_t)1 << 48) - 1;
 
@@ -99,9 +102,22 @@ static void begin(struct weir_table *table, const struct weir_row_input *input)
 		table->waiting[i] = i;
 		table->places[i] = place_of(input->hashes[i], table->capacity);
 	}
-	if (table->capacity > CAPACITY_MIN * 2)
-		for (uint32_t i = 0; i < input->count; i++)
-			__builtin_prefetch(&table->entries[table->places[i]]);
+}
+
+static void begin_rows(struct weir_table *table, const uint8_t *const *rows, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		table->waiting[i] = i;
+		table->places[i] = place_of(weir_row_hash(rows[i]), table->capacity);
+	}
+}
+
+/* What is looked at a few rows later. Of all those of a vector asked for at once the processor drops most, since it can
+ * wait for a few at a time. */
+static inline void fetch(const struct weir_table *table, uint32_t k, uint32_t waiting)
+{
+	if (k + AHEAD < waiting)
+		__builtin_prefetch(&table->entries[table->places[table->waiting[k + AHEAD]]]);
 }
 
 /* The first entry from *place on that is free or has the salt. */
@@ -133,6 +149,7 @@ void weir_table_find(struct weir_table *table, const struct weir_row_input *inpu
 			uint32_t i = table->waiting[k];
 			uint64_t entry = look(table, &table->places[i], salt_of(input->hashes[i]));
 
+			fetch(table, k, waiting);
 			rows[i] = entry ? row_of(entry) : NULL;
 			__builtin_prefetch(rows[i]);
 			table->compared[compared] = i;
@@ -168,6 +185,7 @@ int weir_table_find_or_make(struct weir_table *table, const struct weir_row_inpu
 			uint32_t i = table->waiting[k];
 			uint64_t salt = salt_of(input->hashes[i]), entry = look(table, &table->places[i], salt);
 
+			fetch(table, k, waiting);
 			if (entry) {
 				rows[i] = row_of(entry);
 				__builtin_prefetch(rows[i]);
@@ -206,14 +224,6 @@ static inline uint64_t seek(const struct weir_table *table, const uint8_t *row, 
 	return place;
 }
 
-static void prefetch(const struct weir_table *table, const uint8_t *const *rows, uint32_t count)
-{
-	for (uint32_t i = 0; i < count; i++) {
-		table->places[i] = place_of(weir_row_hash(rows[i]), table->capacity);
-		__builtin_prefetch(&table->entries[table->places[i]]);
-	}
-}
-
 int weir_table_find_rows(struct weir_table *table, const struct weir_row_layout *layout, const uint8_t *const *rows,
 			 uint32_t count, struct weir_row_maker *maker, uint8_t **found, struct weir_error *err)
 {
@@ -222,9 +232,7 @@ int weir_table_find_rows(struct weir_table *table, const struct weir_row_layout 
 
 	if (code)
 		return code;
-	prefetch(table, rows, count);
-	for (uint32_t i = 0; i < count; i++)
-		table->waiting[i] = i;
+	begin_rows(table, rows, count);
 	while (waiting) {
 		uint32_t compared = 0, again = 0;
 
@@ -233,6 +241,7 @@ int weir_table_find_rows(struct weir_table *table, const struct weir_row_layout 
 			uint64_t hash = weir_row_hash(rows[i]), entry = look(table, &table->places[i], salt_of(hash));
 			uint8_t *tail;
 
+			fetch(table, k, waiting);
 			if (entry) {
 				found[i] = row_of(entry);
 				__builtin_prefetch(found[i]);
@@ -267,10 +276,11 @@ int weir_table_add_rows(struct weir_table *table, uint8_t *const *rows, uint32_t
 
 	if (code)
 		return code;
-	prefetch(table, (const uint8_t *const *)rows, count);
+	begin_rows(table, (const uint8_t *const *)rows, count);
 	for (uint32_t i = 0; i < count; i++) {
 		uint64_t entry, place = seek(table, rows[i], table->places[i], &entry);
 
+		fetch(table, i, count);
 		if (!entry) {
 			entry = salt_of(weir_row_hash(rows[i])) | (uint64_t)(uintptr_t)rows[i];
 			table->entries[place] = entry;
@@ -289,11 +299,12 @@ int weir_table_copy_rows(struct weir_table *table, const uint8_t *const *rows, u
 
 	if (code)
 		return code;
-	prefetch(table, rows, count);
+	begin_rows(table, rows, count);
 	for (uint32_t i = 0; i < count; i++) {
 		uint64_t hash = weir_row_hash(rows[i]), entry, place = seek(table, rows[i], table->places[i], &entry);
 		uint8_t *tail;
 
+		fetch(table, i, count);
 		is_new[i] = !entry;
 		if (entry) {
 			found[i] = row_of(entry);
