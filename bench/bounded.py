@@ -44,6 +44,7 @@ FILES = 16  # of which the first half is the join's left side
 NAMES = ("id", "k", "j", "c1", "c2", "c3", "c4", "c5")
 PROBE_BYTES = 1 << 30
 DISK_SPARE = 2 << 30
+MEMORY_TIMES = 2  # the data, in the page cache or as rows, and the result, or what is spilled
 GIVEN_UP_S = 900
 
 # job: (times the data, times the limit, bytes of a row that are counted, share of them that may be written)
@@ -136,6 +137,7 @@ def child(job, folder, times, limit, threads, spill):
 
 def run_job(job, folder, times, limit, args):
     """What the job said, with its peak; or an error."""
+    measure.use_memory(MEMORY_TIMES * times * args.data)
     spill = ROOT / "spill"
     spill.mkdir(parents=True, exist_ok=True)
     environment = dict(os.environ, OPENBLAS_NUM_THREADS="1")  # threads that wait for work by spinning take a core from weir

@@ -39,6 +39,7 @@ LIMIT_BOUNDED = {"small": 64 << 20, "medium": 128 << 20, "standard": 512 << 20}
 BOUNDED = ("group-int-10m", "group-string-10m", "sort-random", "sort-zipf", "join", "shuffle")
 GROWTH = ("group-int-1m", "group-int-10m", "sort-random", "join", "shuffle", "q3")
 PROBE_BYTES = 1 << 30
+MEMORY_TIMES = 2  # the rows, and the result
 
 
 # ---- runs ----
@@ -131,12 +132,14 @@ def run_growth(job, args):
     result = {"mode": "growth", "job": job}
     folders = [exchange_data.make(n, exchange_jobs.tables_of(job)) for n in (args.rows // 4, args.rows)]
     columns, table = exchange_jobs.columns_of(job), exchange_jobs.JOBS[job][1]
-    limit = max(LIMIT_MIN, exchange_data.decoded_bytes(folders[0], table, columns) // 10 if columns else 0)
+    few, many = (exchange_data.decoded_bytes(folder, table, columns) if columns else 0 for folder in folders)
+    limit = max(LIMIT_MIN, few // 10)
     for name, bound in (("memory", 0), ("spilling", limit)):
         runs = [[], []]
         for _ in range(max(1, args.rounds)):
             for at, folder in enumerate(folders):
                 warm(folder, job)
+                measure.use_memory(MEMORY_TIMES * many)
                 runs[at].append(run_once("weir", job, folder, args, bound))
         found = [summary(some) for some in runs]
         error = next((one["error"] for one in found if "error" in one), None)
