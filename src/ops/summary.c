@@ -213,17 +213,18 @@ int weir_summary_push(struct weir_summary *summary, const struct weir_vector *ve
 	const struct weir_selection *selection = &vector->selection;
 	struct weir_scalar low, high;
 	bool is_whole = !selection->rows && !values.validity && !values.nested;
-	uint32_t count = 0, least, greatest;
+	uint32_t selected = selection->count; /* which, for all that the compiler knows, lies in `rows` */
+	uint32_t count = is_whole ? selected : 0, least, greatest;
 	int code;
 
-	summary->rows += selection->count;
+	summary->rows += selected;
 	if (summary->type->id == WEIR_NULL) {
-		summary->nulls += selection->count;
+		summary->nulls += selected;
 		return WEIR_OK;
 	}
-	for (uint32_t i = 0; i < selection->count && is_whole; i++)
-		rows[count++] = i;
-	for (uint32_t i = 0; i < selection->count && !is_whole; i++) {
+	for (uint32_t i = 0; i < count; i++)
+		rows[i] = i;
+	for (uint32_t i = 0; i < selected && !is_whole; i++) {
 		uint32_t row = selection->rows ? selection->rows[i] : i;
 		bool valid = weir_column_valid(&values, row);
 
@@ -232,7 +233,7 @@ int weir_summary_push(struct weir_summary *summary, const struct weir_vector *ve
 		if (valid)
 			rows[count++] = row;
 	}
-	summary->nulls += selection->count - count;
+	summary->nulls += selected - count;
 	if (!count || !summary->wants)
 		return WEIR_OK;
 	code = weir_column_flatten(&values, selection, vector->row_count, arena, err);
