@@ -1,5 +1,7 @@
 """Exchanges that spill rows of shapes that cost more than their bytes: hundreds of columns, dictionaries with many values, nested columns, nulls
 everywhere. The rows are the same as pyarrow's, on 1, 2 and 7 lanes, and no more goes to disk than they are."""
+import re
+
 import numpy as np
 import pytest
 
@@ -142,3 +144,32 @@ def test_null_keys_are_in_no_partition_of_their_own(cpus, tmp_path):
     figures = joined.get_stats_summary()
     # Not once for each piece of a partition that has all of them.
     assert figures.global_bytes_restored <= 1.3 * figures.dataset_bytes_spilled
+
+
+@pytest.mark.parametrize("cpus", [1, 2, 7])
+def test_many_runs_of_every_width(cpus, tmp_path):
+    """Of so many runs a merge copies each one's rows together before it puts them in order: values of each width, with nulls and stretches
+    of one key among them, in memory and out of it."""
+    rng = np.random.default_rng(cpus)
+    files, each = 60, 9_000
+    for number in range(files):
+        k = np.where(rng.random(each) < 0.2, 7, rng.integers(-(2**40), 2**40, each))
+        numbers = rng.integers(-100, 100, each)
+        table = pa.table({
+            "k": k, "place": np.arange(number * each, (number + 1) * each),
+            "one": numbers.astype(np.int8), "two": numbers.astype(np.int16), "four": numbers.astype(np.float32),
+            "nulls": pa.array(numbers, mask=rng.random(each) < 0.3), "sixteen": pa.array(numbers, pa.int64()).cast(pa.decimal128(30, 2)),
+            "flags": numbers > 0, "texts": pa.array([f"text {n}" * (n & 3) for n in numbers]),
+            "bytes": pa.array([n.to_bytes(11, "little", signed=True) for n in numbers.tolist()], pa.binary(11))})
+        pq.write_table(table, tmp_path / f"{number:02}.parquet")
+    for limit in (None, LIMIT):
+        weir.init(num_cpus=cpus, **({"memory_limit": limit, "spill_dir": str(tmp_path)} if limit else {}))
+        ds = weir.read_parquet(str(tmp_path), override_num_blocks=files).sort("k")
+        came = pa.concat_tables(ds.iter_batches(batch_size=None, batch_format="pyarrow")).combine_chunks()
+        assert int(re.search(r"(\d+) sorted runs", ds.stats())[1]) >= files
+        kept = pa.concat_tables(ds.materialize().iter_batches(batch_size=None, batch_format="pyarrow")).combine_chunks()
+        weir.shutdown()
+        given = pq.read_table(tmp_path)
+        expected = given.take(np.argsort(given["k"].to_numpy(), kind="stable")).combine_chunks()
+        assert came.cast(expected.schema).equals(expected), limit
+        assert kept.cast(expected.schema).equals(expected), limit
