@@ -230,12 +230,15 @@ class Run:
         """The batches of a task, which is taken out of the list: frames that a traceback keeps do not keep what it has on disk."""
         task = held.pop()
         watch = _watch.watch(task, self.context, bool(self.build.calls), self.build.actors)
+        is_empty = True
         try:
             while True:
                 with translated(self.context, self):
                     batch = task.next() if watch is None else _watched(task.next, watch)
                 self._tell_left_out(task)
                 if batch is None:
+                    if is_empty and self.empty is None:
+                        self.empty = task.empty()
                     break
                 if self.is_inner or self.gives_blocks:
                     self.last_place = task.place()
@@ -243,6 +246,7 @@ class Run:
                 if not count:
                     self.empty = self.empty or batch
                     continue
+                is_empty = False
                 if limit is not None:
                     if count > limit:
                         batch, count = batch.slice(0, limit), limit
@@ -451,8 +455,8 @@ class Run:
         task = self.wait(part, "blocks")
         made = task.blocks()
         blocks: list[Any] = [b for b in made if b.num_rows]
-        if made and not blocks:
-            self.empty = self.empty or as_batch(made[0])
+        if not blocks:
+            self.empty = self.empty or (as_batch(made[0]) if made else task.empty())
         return self.as_blocks(part, blocks) if as_cut else blocks
 
     def as_blocks(self, part: Op, blocks: list[Any]) -> list[Any]:

@@ -99,6 +99,8 @@ struct weir_account *api_task_account(const struct weir_task *task);
 const struct weir_schema *api_task_schema(const struct weir_task *task);
 struct api_keeper *api_task_keeper(struct weir_task *task);
 /* After a task with API_END_BLOCKS has ended well: its blocks in order, borrowed from the task. */
+/* The columns of a result without rows, where native steps behind a call made it; NULL: nobody knows. At the end. */
+const struct weir_schema *api_task_columns(const struct weir_task *task);
 struct weir_block *const *api_task_blocks(struct weir_task *task, size_t *count);
 /* After a task has failed: what user code has to say about it. False: it was not user code. */
 bool api_task_failure(struct weir_task *task, struct weir_failure *out);

@@ -308,6 +308,15 @@ struct weir_chunks_options api_stages_chunks(const struct api_stages *stages)
 	return chunks_for(stages, stages->tail.stage_count ? &stages->stages[0].call : NULL);
 }
 
+const struct weir_schema *api_stages_schema(const struct api_stages *stages)
+{
+	const struct template *last =
+		stages->tail.stage_count ? stages->templates[stages->tail.stage_count - 1] : NULL;
+
+	return last && !last->is_sink && !last->counts && last->built.count ? last->built.items[0]->fragment.schema
+									    : NULL;
+}
+
 void api_stages_free(struct api_stages *stages)
 {
 	if (!stages)

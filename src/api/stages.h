@@ -40,6 +40,9 @@ int api_stages_new(struct weir_session *session, const struct api_steps *steps, 
 const struct weir_run_tail *api_stages_tail(const struct api_stages *stages);
 /* What the first plan's `chunks` are to be like. */
 struct weir_chunks_options api_stages_chunks(const struct api_stages *stages);
+/* The columns of what native steps behind the last call give the consumer, as they were for the first rows that came to
+ * them; NULL: none came, or the call is the last. After the run. Borrowed. */
+const struct weir_schema *api_stages_schema(const struct api_stages *stages);
 void api_stages_free(struct api_stages *stages); /* after the run; a sink that was not committed aborts */
 
 #endif

@@ -408,6 +408,11 @@ struct weir_block *const *api_task_blocks(struct weir_task *task, size_t *count)
 	return task->blocks.items;
 }
 
+const struct weir_schema *api_task_columns(const struct weir_task *task)
+{
+	return task->job.stages ? api_stages_schema(task->job.stages) : NULL;
+}
+
 /* A flow with calls, or whose rows are kept: what follows the plan is stages. */
 static int add_stages(struct weir_task *task, const struct weir_flow *flow, enum api_end end, struct weir_error *err)
 {

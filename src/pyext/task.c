@@ -491,6 +491,24 @@ static PyObject *task_blocks(PyObject *object, PyObject *Py_UNUSED(unused))
 	return list;
 }
 
+static PyObject *task_empty(PyObject *object, PyObject *Py_UNUSED(unused))
+{
+	struct task_object *self = (struct task_object *)object;
+	const struct weir_schema *schema;
+	struct weir_error err = {0};
+
+	if (pyext_need_here(self->pid, "Task"))
+		return NULL;
+	if (!self->task || !api_task_ended(self->task, &err) || err.code) {
+		PyErr_SetString(PyExc_ValueError, "the Task's columns are not known: it has not ended, or not well");
+		return NULL;
+	}
+	schema = api_task_columns(self->task);
+	if (!schema)
+		Py_RETURN_NONE;
+	return pyext_batch_of_schema(pyext_module_of(object), schema);
+}
+
 static PyObject *task_place(PyObject *object, PyObject *Py_UNUSED(unused))
 {
 	struct task_object *self = (struct task_object *)object;
@@ -666,6 +684,9 @@ static PyMethodDef task_methods[] = {
 	{"hide", task_hide, METH_NOARGS, "hide($self)\n--\n\nTakes the display off, until it is drawn again."},
 	{"blocks", task_blocks, METH_NOARGS,
 	 "blocks($self)\n--\n\nThe Blocks of a Task that keeps its rows and has ended."},
+	{"empty", task_empty, METH_NOARGS,
+	 "empty($self)\n--\n\nA Batch of no rows with the columns of a result without rows, behind the Task's end; None: nobody knows "
+	 "them."},
 	{"place", task_place, METH_NOARGS, "place($self)\n--\n\nAs Block.place, of the Batch that was given out last."},
 	{"stats", task_stats, METH_NOARGS, "stats($self)\n--\n\nWhat it did so far, as a dict."},
 	{"__enter__", task_enter, METH_NOARGS, NULL},
