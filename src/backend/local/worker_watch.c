@@ -24,8 +24,10 @@
 enum { WATCHED_MAX = 1024, WATCHED_FDS = 3, PRINT_BYTES_MAX = 256 << 10 };
 #define STATE_NS ((uint64_t)1000000000)
 enum { STOPPED_LOOKS = 5 };
-/* what else is mapped and not used for so long is taken to stay so, a part of it sooner */
-#define UNUSED_NS ((int64_t)400000000)
+/* what else is mapped and not used for some time is taken to stay so: of it, as large a part as the time since the last
+ * look is of this, and at most so much with one look, since nobody knows when it was mapped */
+#define UNUSED_NS 400000000.0
+#define UNUSED_MOST 0.5
 
 /* --- waiting --- */
 
@@ -303,12 +305,11 @@ static int64_t about_to_be_used(struct weir_worker *worker, int64_t anon, int64_
 {
 	int64_t unused = data - worker->regions_mapped - anon, coming = unused - worker->unused_virtual;
 	uint64_t now = weir_clock_ns();
-	int64_t since = worker->measured_ns ? (int64_t)(now - worker->measured_ns) : 0;
+	double part = worker->measured_ns ? (double)(now - worker->measured_ns) / UNUSED_NS : 0;
 
 	worker->measured_ns = now;
 	if (unused >= 0) /* else it is mapping a region that it was told of, or has let go of one */
-		worker->unused_virtual +=
-			since < UNUSED_NS ? (int64_t)((double)coming * (double)since / (double)UNUSED_NS) : coming;
+		worker->unused_virtual += (int64_t)((double)coming * (part < UNUSED_MOST ? part : UNUSED_MOST));
 	return coming > 0 ? coming : 0;
 }
 
