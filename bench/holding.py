@@ -12,7 +12,7 @@ weir.init; of consumers in processes of their own only the shared memory counts,
 |---|---|
 | loop, loop-function | a slow loop over batches of 100,000 rows |
 | rows | iter_rows |
-| split-threads, split-processes | streaming_split among four, of which the first is slow; -function: behind a function |
+| split-threads, split-processes | streaming_split among four, of which the first is slow; -function: behind a function; in threads told beside the peak: without what the loops have in their hands |
 | shuffle, shuffle-function | local_shuffle_buffer_size of an eighth of the limit; shuffle-half: of half of it |
 | torch, torch-function | iter_torch_batches, torch-collate with a collate_fn, torch-shuffle |
 | pandas | frames of 100,000 rows, prefetched |
@@ -119,13 +119,13 @@ def in_threads(calls):
         return sum(found.result() for found in [pool.submit(call) for call in calls])
 
 
-def of_split(it, slow, size, pipe=None):
+def of_split(it, slow, size, pipe=None, kept=None, loop=0):
     if pipe is not None:
         import numpy  # noqa: F401  what batches are made of is the program's own
 
         pipe.send("ready")
         pipe.recv()
-    rows = looped(it.iter_batches(batch_size=size), 0.02 if slow else 0.0, 4)
+    rows = looped(it.iter_batches(batch_size=size), 0.02 if slow else 0.0, 4, kept, loop)
     if pipe is not None:
         pipe.send(rows)
     return rows
@@ -153,7 +153,8 @@ def split_processes(ds, n=4, size=4096):
 
 
 def split_threads(ds, n=4, size=4096):
-    return in_threads([lambda it=it, i=i: of_split(it, i == 0, size) for i, it in enumerate(ds.streaming_split(n))])
+    kept = Kept(os.environ[KEPT])
+    return in_threads([lambda it=it, i=i: of_split(it, i == 0, size, None, kept, i) for i, it in enumerate(ds.streaming_split(n))])
 
 
 def kept(ds, most):

@@ -51,7 +51,7 @@ def public_functions():
             value = getattr(module, name)
             if name.startswith("_") or not str(getattr(value, "__module__", "")).startswith("weir"):
                 continue
-            methods = {key: inspect.getattr_static(value, key) for key in dir(value) if key == "__init__" or not key.startswith("_")} if inspect.isclass(value) else {name: value}
+            methods = {key: inspect.getattr_static(value, key, None) for key in dir(value) if key == "__init__" or not key.startswith("_")} if inspect.isclass(value) else {name: value}
             for key, method in methods.items():
                 method = getattr(method, "__func__", method)
                 if inspect.isfunction(method) and method.__module__.startswith("weir"):
