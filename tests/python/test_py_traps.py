@@ -250,7 +250,7 @@ def test_many_workers_with_few_descriptors(tmp_path):
         print(weir.range(5000).map_batches(lambda b: b, batch_size=1).count())
         print(weir.range(500).map_batches(Model, batch_size=5, concurrency=16).filter(lambda row: True, concurrency=3).count())
         def counts():
-            print(weir.range(50).map_batches(lambda b: b, batch_size=5).count(), flush=True)
+            sys.stdout.write(f"{weir.range(50).map_batches(lambda b: b, batch_size=5).count()}\\n")  # print() writes its line in two
         threads = [threading.Thread(target=counts) for _ in range(3)]
         for thread in threads:
             thread.start()
