@@ -16,7 +16,8 @@ pipe, which the consumer's process closes with the last view of the batch: then 
 
 Epochs. Each epoch is a run of its own, divided among those who take part: all whose processes have not ended. An iterator that is
 gone while its process lives (the argument of an actor's call) is waited for: the next call brings it back. Who leaves, leaves its share
-of that epoch. Bounds: QUEUED_BYTES a split wait here, and what a consumer holds; the run itself waits when one queue is full.
+of that epoch. Bounds: QUEUED_BYTES a split wait here, and what a consumer holds; the run itself waits when one queue is full, and, short of
+memory, for what consumers at work will let go of (Run.at_work).
 
 Threads: one lock, `_changed`, guards a Coordinator's fields; the producer and each connection have a thread of their own. The
 lock is never held while a batch is made, copied or sent.
@@ -50,8 +51,8 @@ if TYPE_CHECKING:
     from weir.dataset import Dataset, MaterializedDataset
     from weir.schema import Schema
 
-QUEUED_BYTES = 16 << 20  # of a split, that nobody has taken yet; of all of them
-QUEUED_PART = 16  # this part of the limit: what lies there may be a piece of a block that stays for it
+QUEUED_BYTES = 16 << 20  # of a split, that nobody has taken yet,
+QUEUED_PART = 16         # and of all splits this part of the limit: such a piece may keep the whole block that it is of
 SENT_BYTES = 4 << 20  # of small pieces that go to a process at once
 WAIT_WARNING_S = 30.0
 QUIET_S = 2.0  # without anybody taking rows: then nobody is waited for
